@@ -22,7 +22,6 @@ from benchmarks.contenders import PairList
 from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate, show
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
-from trainables.rankers.trainer import Pairs
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings
 
@@ -107,7 +106,7 @@ def packed_scores(pairs: PairList, precision: str) -> Callable[[], object]:
     """This engine over all pairs, as a study evaluates."""
     trainer = contenders.own_trainer(pairs, "fp32", "random")
     trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
-    every = Pairs(0, pairs.labels, pairs.labels, np.full(len(pairs.texts), 0.5), 2, pairs.labels)
+    every = contenders.label(pairs)
     return lambda: trainer.score_pairs(every)
 
 

@@ -26,7 +26,7 @@ from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate
 from benchmarks.recorded import compare, make_entry, read_entries, record
 from benchmarks.rerank import own, rival, write_model
 from trainables.models.pretrained import resolve_model_path
-from trainables.reranking.scoring import Precision
+from trainables.models.scoring import Precision
 from trainables.specs import environment
 
 _THREADS, _ROUNDS = 2, 5

@@ -22,8 +22,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from benchmarks.measure import Measure, interleaved, machine, rate, show
 from trainables.data.files.run_file import read_run
 from trainables.models.pretrained import resolve_model_path
+from trainables.models.scoring import Precision
 from trainables.models.tokenizer import load_tokenizer
-from trainables.reranking.scoring import ChunkScorer, Precision, Scores
+from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.texts import open_texts
 from trainables.reranking.tokens import join_pairs, open_tokens, read_pair_format, write_tokens
 from trainables.specs import environment

@@ -127,10 +127,10 @@ def _export_system(study_name: str, system: str, overrides: Sequence[str], place
 def _rerank_with(options: argparse.Namespace, model: str) -> None:
     _silence_libraries()
     from trainables.exchange.classifier import load_classifier
+    from trainables.models.scoring import Precision
     from trainables.reranking.job import Job, Pool, rerank
     from trainables.reranking.local import LocalPool
     from trainables.reranking.models import resolve_models
-    from trainables.reranking.scoring import Precision
     from trainables.specs.environment import detect_environment, has_bf16_units
 
     models, out = resolve_models(model), Path(options.out).expanduser().absolute()

@@ -34,14 +34,24 @@ from trainables.utils.hashing import hash_json
 
 PINNED = json.loads((Path(__file__).parent / "pinned.json").read_text())
 STUDIES = {
-    "quick": [],
+    "quick": [  # with the settings that it had when the values were written
+        "task.train_queries=512",
+        "model.num_layers=none",
+        "model.frozen_layers=5",
+        "model.pooling=cosine",
+        "training.instances=1024",
+        "training.batch_size=16",
+        "training.head_learning_rate=1e-2",
+    ],
     "wsls-docstrings": [],
     "curriculum-pacing": ["task.path=data"],
     "curriculum-scoring": ["task.path=data"],
     "gs-infonce": [],
     "gs-infonce-noise": [],
 }
-ENVIRONMENT = Environment(device="cpu", instruction_set="pinned", torch="2.13.0", transformers="5.0.0", numpy="2.1.0")
+ENVIRONMENT = Environment(
+    device="cpu", instruction_set="pinned", arithmetic=4, torch="2.13.0", transformers="5.0.0", numpy="2.1.0"
+)
 DATA = {"splits": {"dev": {"queries": 200}, "test": {"queries": 1000}}}
 
 

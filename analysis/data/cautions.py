@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results
+from analysis.data.run import Run
 from trainables.metrics import RERANKING_NOTE, describe_retrieval
 
 _LARGE = 0.1
@@ -96,7 +97,7 @@ def _describe_truncation(results: Results) -> list[str]:
 
 def _describe_machines(results: Results) -> list[str]:
     """Describe the kinds of machine that the trained systems ran on, if runs recorded them."""
-    kinds = Counter(kind for run in results.runs if run.is_finished and (kind := _describe_machine(run.config)))
+    kinds = Counter(kind for run in results.runs if run.is_finished and (kind := _describe_machine(run)))
     if not kinds:
         return []
     if len(kinds) == 1:
@@ -107,16 +108,16 @@ def _describe_machines(results: Results) -> list[str]:
     ]
 
 
-def _describe_machine(config: dict[str, Any]) -> str:
+def _describe_machine(run: Run) -> str:
     """Describe the properties of the machine that the bits of a run depend on; empty if not recorded."""
-    environment, training = _get_specification_part(config, "environment"), _get_specification_part(config, "training")
+    environment, training = (_get_specification_part(run.config, part) for part in ("environment", "training"))
     if not environment:
         return ""
     threads = training.get("threads")
     parts = [
         environment.get("device"),
         environment.get("instruction_set"),
-        f"trained in {training.get('precision')}, scored in {training.get('evaluation_precision')}",
+        f"trained in {training.get('precision')}, scored in {run.scoring_precision}",
         f"{threads} thread{'s' * (threads != 1)} a trial",
         f"torch {environment.get('torch')}",
     ]

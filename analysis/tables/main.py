@@ -330,8 +330,7 @@ def shorten_names(names: list[str]) -> list[str]:
 
 def _list_precisions(chosen: dict[str, Configuration | None]) -> list[str]:
     runs = [run for configuration in chosen.values() if configuration for run in configuration.runs.values()]
-    trainings = [(run.config.get("specification") or {}).get("training") or {} for run in runs]
-    return sorted({training["evaluation_precision"] for training in trainings if "evaluation_precision" in training})
+    return sorted({run.scoring_precision for run in runs} - {""})
 
 
 def _build_row(results: Results, name: str, configuration: Configuration | None, marked: str) -> SystemRow:

@@ -4,6 +4,7 @@ python -m docs.scripts.pacing > docs/images/pacing.svg
 """
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,17 @@ def draw_pacing() -> Any:
     return figure
 
 
-def render_svg() -> str:
-    """Return the figure as SVG: the same text with the same version of matplotlib."""
+def render_svg(draw: Callable[[], Any]) -> str:
+    """Return a figure as SVG: the same text with the same version of matplotlib."""
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC_PARAMS)
         stream = io.StringIO()
-        draw_pacing().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+        draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     return stream.getvalue()
 
 
 if __name__ == "__main__":
-    print(render_svg(), end="")
+    print(render_svg(draw_pacing), end="")

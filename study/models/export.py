@@ -23,7 +23,7 @@ from trainables.utils.errors import MachineError, UserError
 from trainables.utils.files import write_folder_atomically, write_json
 
 _CHECKED_PAIRS = 64
-"""Pairs of the dev split whose scores an export is checked by."""
+"""Pairs of the test split whose scores an export is checked by."""
 _TOLERANCE = 1e-5
 """Largest difference of a score from the study's, if both were computed in fp32 on a processor."""
 
@@ -97,9 +97,9 @@ def _prepare_data(study: Study, run: ChosenRun, log: Callable[[str], None]) -> N
 def _measure_difference(study: Study, run: ChosenRun, trial: TrialSpec, folder: Path) -> float:
     """Return the largest difference of a score from the one that the study recorded, relative to 1 or to its size."""
     plugin = get_trainable(run.specification)
-    positions, scores = plugin.export_backend.score_with_export(trial, folder, "dev", _CHECKED_PAIRS)
-    path = get_scores_path(study.folder, run.specification.id, "dev")
-    recorded = read_scores(path, "dev")["score"].to_numpy()[positions]
+    positions, scores = plugin.export_backend.score_with_export(trial, folder, "test", _CHECKED_PAIRS)
+    path = get_scores_path(study.folder, run.specification.id, "test")
+    recorded = read_scores(path, "test")["score"].to_numpy()[positions]
     difference = float(np.max(np.abs(scores - recorded) / np.maximum(1, np.abs(recorded)), initial=0))
     if _is_exact(run) and difference > _TOLERANCE:
         raise MachineError(
@@ -120,7 +120,7 @@ def _describe_check(runs: Sequence[ChosenRun], differences: Sequence[float]) -> 
     training = runs[0].specification.training
     assert training is not None
     return (
-        f"on up to {_CHECKED_PAIRS} pairs of the dev split, its scores in fp32 differ from the study's, computed in "
+        f"on up to {_CHECKED_PAIRS} pairs of the test split, its scores in fp32 differ from the study's, computed in "
         f"{training.evaluation_precision}, by at most {max(differences):.1g}"
     )
 

@@ -30,6 +30,11 @@ STATISTICS: dict[str, Any] = {
 }
 """Of the data, with a mean that is whole, which W&B returns as an integer."""
 ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}
+TRAINED = {
+    "training": {"instances": 640, "precision": "bf16", "evaluation_precision": "fp32", "threads": 1},
+    "model": {"max_length": 40},
+    "environment": ENVIRONMENT,
+}
 PLAN: dict[str, Any] = {
     "data": DATA,
     "study": "synthetic",
@@ -100,8 +105,7 @@ class Made:
             "seed": self.seed,
             "role": self.role,
             "specification": {
-                "training": {"instances": 640, "precision": "bf16", "evaluation_precision": "fp32", "threads": 1},
-                **({} if self.variant == "BM25" else {"model": {"max_length": 40}, "environment": ENVIRONMENT}),
+                **({} if self.variant == "BM25" else TRAINED),
                 "variant": {"epsilon": self.epsilon, "switch": self.switch},
             },
         }

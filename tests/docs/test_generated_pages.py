@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.scripts import commands, configuration, pacing
+from benchmarks.recorded import read_entries
+from docs.scripts import commands, configuration, pacing, speed
 from docs.scripts.run_ids import Answer, classify
 from search_spaces.registry import STUDY_TYPES, get_study_type
 from study.config.key_names import get_study_file_key
@@ -21,11 +22,11 @@ from tests.study.command import merged
 from tests.study.driving import RESOLVED, drive
 from trainables.curriculum import PACING
 
-REFERENCE = ROOT / "docs" / "reference"
+REFERENCE, IMAGES = ROOT / "docs" / "reference", ROOT / "docs" / "images"
 PAGE = (REFERENCE / "configuration.md").read_text(encoding="utf-8")
 BASE = ("seeds=[1, 2]", 'variants=["BERT", "LS", "T-LS"]', "training.precision=fp32")
 YES = {
-    "model.frozen_layers": "4",
+    "model.frozen_layers": "2",
     "model.max_length": "32",
     "model.num_layers": "6",
     "model.pooling": "mean",
@@ -35,7 +36,7 @@ YES = {
     "task.sampler.k1": "0.9",
     "task.sampler.paper_code": "true",
     "task.train_queries": "100",
-    "training.batch_size": "32",
+    "training.batch_size": "16",
     "training.checkpoint": "R10@1",
     "training.dropout": "0.2",
     "training.evaluations": "4",
@@ -156,7 +157,19 @@ def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date() ->
     for name, points in lines.items():
         assert points[500].tolist() == pytest.approx([0.5, PACING[name](50, T=90, delta=0.33)])
         assert points[-1].tolist() == [1, 1]
-    assert pacing.render_svg() == (ROOT / "docs" / "images" / "pacing.svg").read_text(encoding="utf-8")
+    assert pacing.render_svg(pacing.draw_pacing) == (ROOT / "docs" / "images" / "pacing.svg").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_to_date() -> None:
+    panels = speed.draw_speed().axes
+    assert [panel.get_title() for panel in panels] == [*read_entries()]
+    for panel, records in zip(panels, read_entries().values(), strict=True):
+        ratios = records[-1]["ratios"]
+        assert [bar.get_width() for bar in panel.patches] == [values["median"] for values in ratios.values()]
+        assert {name.partition(",")[0] for name in ratios} == {*speed.CONTENDERS}
+    assert pacing.render_svg(speed.draw_speed) == (IMAGES / "speed.svg").read_text(encoding="utf-8")
 
 
 def test_the_page_of_commands_is_up_to_date() -> None:

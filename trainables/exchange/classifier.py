@@ -18,9 +18,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
 from trainables.models.dropout import NO_DROPOUT
-from trainables.models.layers import TokenSelection, get_part
 from trainables.models.packing import PackedBatch, PackedLayout
-from trainables.models.prepacked import prepack_linear_layers
 from trainables.models.pretrained import check_model_settings
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings
@@ -31,8 +29,6 @@ _CLASSIFIER = "ForSequenceClassification"
 _MODULES = "sentence_transformers"
 """Start of the dotted types in modules.json that are read; the classes are compared by their last part."""
 _TWO_LABELS = 2
-_MAX_EXPLICIT_BF16 = 512
-"""Tokens up to which attention by single operations in bf16, softmax included, is faster than fused attention."""
 _COSINE = "cosine_pooling.CosinePooling"
 """Type of the cosine pooling in modules.json."""
 _EXPECTED = (
@@ -70,36 +66,18 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder, self.pooling, self.head, self._separator = encoder, pooling, head, separator
-        self._needs_autocast = False
-        before_output = get_part(encoder.upper[-1], encoder.architecture.before_output)
-        self._selection = None if before_output is None or pooling != "first" else TokenSelection(before_output)
-
-    def prepare(self, dtype: torch.dtype) -> None:
-        """Prepare the layers of the encoder for products in a precision, float32 or bfloat16.
-
-        In bfloat16 the attention is computed in it, too; normalisation, sums of layers and head are in float32. Layers
-        that run padded stay as they are, since those of transformers read some weights directly: autocast then casts.
-        """
-        is_prepared = self.encoder.architecture.padding_mask is None and prepack_linear_layers(self.encoder, dtype)
-        if dtype == torch.bfloat16 and is_prepared:
-            self.encoder.max_explicit = _MAX_EXPLICIT_BF16
-        self._needs_autocast = dtype == torch.bfloat16 and not is_prepared
 
     def compute_logits(self, batch: PackedBatch) -> Tensor:
         """Return the logits of the pairs, shape (pairs, 1 or 2)."""
-        if self._selection is not None:
-            self._selection.tokens = torch.from_numpy(np.cumsum(batch.lengths) - batch.lengths)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._needs_autocast):
-            hidden, layout = self.encoder.encode(batch, NO_DROPOUT)
-        hidden = hidden.float()
-        if self.pooling == "mean":
-            pooled = layout.mean_pool(hidden)
-        elif self.pooling == "cosine":
-            parts = PackedLayout(batch._replace(starts=self._find_documents(batch))).mean_pool_parts(hidden)
-            pooled = nn.functional.cosine_similarity(*parts, dim=1)[:, None]
-        else:
-            pooled = hidden if self._selection is not None else hidden[layout.first_tokens]
-        logits: Tensor = self.head(pooled)
+        hidden, layout = self.encoder.encode(batch, NO_DROPOUT, first_only=self.pooling == "first")
+        with torch.autocast("cpu", enabled=False):
+            pooled = hidden.float()
+            if self.pooling == "mean":
+                pooled = layout.mean_pool(pooled)
+            elif self.pooling == "cosine":
+                parts = PackedLayout(batch._replace(starts=self._find_documents(batch))).mean_pool_parts(pooled)
+                pooled = nn.functional.cosine_similarity(*parts, dim=1)[:, None]
+            logits: Tensor = self.head(pooled)
         return logits
 
     def _find_documents(self, batch: PackedBatch) -> np.ndarray:

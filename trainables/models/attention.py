@@ -8,6 +8,10 @@ It has three kernels. All of them compute softmax(scaling * query @ key) @ value
   in the order of use, from the generator that `DropoutSource.use` seeds.
 - varlen: torch's flash attention over texts of different lengths, without padding. It has no dropout and needs half
   precision.
+
+Where a model reads only the first token of each text, the attention of its last layer is computed for that token alone.
+Its keys and values are then never made: the product of a query with all keys is that of (query @ key weights) with all
+inputs, and the mean of the values is the value of the mean of the inputs.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -19,12 +23,15 @@ from transformers import AttentionInterface
 
 from trainables.models.dropout import Dropout
 from trainables.models.packing import PackedLayout
+from trainables.models.projections import JointProjection
 
 PACKED = "packed"
 """Name of the attention function in transformers."""
 Kernel = Literal["explicit", "fused", "varlen"]
-MAX_EXPLICIT = 64
+_MAX_EXPLICIT = 64
 """Longest text, in tokens, for which a processor computes attention faster by single operations than by fused ones."""
+_MAX_EXPLICIT_BF16 = 512
+"""The same in bf16."""
 _MAX_HEAD_SIZE = 256
 """Largest size of a head in torch's flash attention; the size is also a multiple of 8."""
 _VARLEN_CAPABILITY = (8, 0)
@@ -37,12 +44,13 @@ class PackedPass(NamedTuple):
     Attributes:
         layout: layout of the batch.
         dropout: dropout of this pass.
-        max_explicit: tokens of the longest text for which a processor computes attention by single operations.
+        bypassed: projections of queries, keys and values that return their input, if only the first token of each text
+            is needed. If None, every token attends.
     """
 
     layout: PackedLayout
     dropout: Dropout
-    max_explicit: int = MAX_EXPLICIT
+    bypassed: JointProjection | None = None
 
 
 def use_packed_attention(model: Any) -> None:
@@ -79,34 +87,59 @@ def attend_packed(
     Returns:
         Array of shape (1, tokens, heads, size of a head), and None in place of the attention weights.
     """
-    layout, dropout, max_explicit = packed
+    layout, dropout, bypassed = packed
     # Not [0], whose gradient fills an array of zeros first.
     queries, keys, values = (tensor.squeeze(0).transpose(0, 1) for tensor in (query, key, value))
+    if bypassed is not None:
+        dtype = bypassed.dtype or _get_product_dtype(query)
+        inputs, weights = queries.to(dtype), bypassed.get_weights(dtype)
+        with torch.autocast(query.device.type, enabled=False):
+            return _attend_first_tokens(inputs, weights, layout, scaling, dropout)[None], None
     if choose_kernel(query, dropout, int(layout.lengths.max())) == "varlen":
         return _attend_varlen(queries, keys, values, layout, scaling, sliding_window)[None], None
+    # Autocast would compute softmax in fp32, with a copy before and after it: the weights are rounded all the same.
+    with torch.autocast(query.device.type, enabled=False):
+        return _attend_in_groups(queries, keys, values, layout, scaling, sliding_window, dropout)[None], None
+
+
+def _get_product_dtype(values: Tensor) -> torch.dtype:
+    """Return the precision in which products of these values are computed now."""
+    kind = values.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else values.dtype
+
+
+def _attend_in_groups(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    layout: PackedLayout,
+    scaling: float,
+    window: int | None,
+    dropout: Dropout,
+) -> Tensor:
+    """Return the attention inside each text, in groups of texts; all arrays have the shape (tokens, heads, size)."""
     padded = [layout.groups.pad(tensor.flatten(1)) for tensor in (queries, keys, values)]
     outputs = []
     for group, *arrays in zip(layout.groups, *padded, strict=True):
         shape = (group.n_pairs, group.max_length, *queries.shape[1:])
         first, second, third = (array.view(shape).transpose(1, 2) for array in arrays)
-        is_fused = choose_kernel(query, dropout, group.max_length, max_explicit) == "fused"
-        mask = group.make_mask(sliding_window, query.dtype)
-        attend = _attend_fused if is_fused else _attend_explicitly
+        attend = _attend_fused if choose_kernel(first, dropout, group.max_length) == "fused" else _attend_explicitly
+        mask = group.make_mask(window, first.dtype)
         outputs.append(attend(first, second, third, mask, scaling, dropout).transpose(1, 2).flatten(2))
-    return layout.groups.unpad(outputs).view(1, *queries.shape), None
+    return layout.groups.unpad(outputs).view(queries.shape)
 
 
-def choose_kernel(query: Tensor, dropout: Dropout, length: int, max_explicit: int = MAX_EXPLICIT) -> Kernel:
+def choose_kernel(query: Tensor, dropout: Dropout, length: int) -> Kernel:
     """Return the fastest kernel; "varlen" is the one for texts of all lengths.
 
     Args:
-        query: queries of shape (1, heads, tokens, size of a head), for their device, type and size of a head.
+        query: queries of shape (..., size of a head), for their device, type and size of a head.
         dropout: dropout of the pass.
         length: tokens of the longest text.
-        max_explicit: see `PackedPass`.
     """
     if not query.is_cuda:
-        return "explicit" if dropout.is_active or length <= max_explicit else "fused"
+        longest = _MAX_EXPLICIT_BF16 if query.dtype == torch.bfloat16 else _MAX_EXPLICIT
+        return "explicit" if dropout.is_active or length <= longest else "fused"
     if dropout.is_active or query.dtype not in (torch.bfloat16, torch.float16):
         return "fused"
     size = query.shape[-1]
@@ -143,3 +176,42 @@ def _attend_varlen(
     output = varlen_attn(query, key, value, offsets, offsets, longest, longest, scale=scaling, window_size=(side, side))
     assert isinstance(output, Tensor)
     return output
+
+
+def _attend_first_tokens(
+    inputs: Tensor, projections: list[tuple[Tensor, Tensor]], layout: PackedLayout, scaling: float, dropout: Dropout
+) -> Tensor:
+    """Return the attention of the first token of each text, and 0 for the other tokens.
+
+    The bias of the keys adds the same to all scores of a token, so it has no effect and no gradient.
+
+    Args:
+        inputs: input of the projections, shape (tokens, heads, size of a head).
+        projections: weight and bias of the projections of queries, keys and values.
+        layout: layout of the batch.
+        scaling: factor of the scores.
+        dropout: dropout of this pass.
+
+    Returns:
+        Array of the shape of `inputs`.
+    """
+    heads, size = inputs.shape[1:]
+    rows, ((query, query_bias), (key, _), (value, value_bias)) = inputs.flatten(1), projections
+    queries = nn.functional.linear(rows.index_select(0, layout.first_tokens), query, query_bias)
+    by_head = (queries * scaling).view(-1, heads, size).transpose(0, 1)
+    directions = (by_head @ key.view(heads, size, -1)).transpose(0, 1)  # (texts, heads, hidden)
+    means, sums = list[Tensor](), list[Tensor]()
+    groups = layout.groups
+    counts = [group.n_pairs for group in groups]
+    for group, array, own in zip(groups, groups.pad(rows), directions.split(counts), strict=True):  # type: ignore[no-untyped-call]
+        scores = own @ array.transpose(1, 2)  # (texts, heads, longest)
+        mask = group.make_mask(dtype=scores.dtype)
+        if mask is not None:
+            scores += mask.squeeze(1)
+        weights = dropout.apply_mask(scores.softmax(dim=-1)) * dropout.scale
+        means.append(weights @ array)
+        sums.append(weights.sum(dim=-1, keepdim=True))
+    by_head = torch.cat(means).transpose(0, 1) @ value.view(heads, size, -1).transpose(1, 2)
+    outputs = by_head.transpose(0, 1) + torch.cat(sums) * value_bias.view(heads, size)
+    full = outputs.new_zeros(len(inputs), heads * size).index_copy(0, layout.first_tokens, outputs.flatten(1))
+    return full.view(inputs.shape)

@@ -63,9 +63,9 @@ class CrossEncoder(Transformer):
         return logits
 
     def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
-        hidden, layout = self.encode(batch, dropout)
+        hidden, layout = self.encode(batch, dropout, first_only=self.pooler is not None)
         if self.pooler is not None:
-            return dropout(self.pooler(hidden[layout.first_tokens]))
+            return dropout(self.pooler(hidden))
         if self.pooling == "mean":
             return dropout(layout.mean_pool(hidden))
         query, document = layout.mean_pool_parts(hidden)

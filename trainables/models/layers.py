@@ -2,7 +2,8 @@
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import reduce
 from typing import Any
 
@@ -12,9 +13,14 @@ from torch import Tensor, nn
 from trainables.models.architectures import Architecture
 from trainables.models.attention import PackedPass
 from trainables.models.packing import PackedLayout
+from trainables.models.projections import JointProjection, find_projection
 
-LayerStack = Callable[[Tensor, PackedPass], Tensor]
-"""Function of hidden states of shape (tokens, hidden) and the pass that returns the output of some layers."""
+LayerStack = Callable[[Tensor, PackedPass, bool], Tensor]
+"""Function that returns the output of some layers.
+
+It takes hidden states of shape (tokens, hidden), the pass, and whether only the first token of each text is needed. The
+output is then of shape (texts, hidden), otherwise of shape (tokens, hidden).
+"""
 
 
 def get_part(model: Any, path: str | None) -> Any:
@@ -62,50 +68,64 @@ class Embedder:
         return (hidden if self._projection is None else self._projection(hidden)).squeeze(0)
 
 
+class FirstTokens:
+    """Lets a packed layer compute its output for the first token of each text only.
+
+    Args:
+        projection: the layer's projections of queries, keys and values.
+        before_output: module of the layer after whose input the other tokens are not needed.
+    """
+
+    def __init__(self, projection: JointProjection, before_output: nn.Module) -> None:
+        self._projection = projection
+        self._tokens: Tensor | None = None
+        before_output.register_forward_pre_hook(self._select)
+
+    @contextmanager
+    def use(self, current: PackedPass) -> Iterator[PackedPass]:
+        """Return the pass for the layer, which is computed for the first tokens inside the block."""
+        self._tokens, self._projection.is_bypassed = current.layout.first_tokens, True
+        try:
+            yield current._replace(bypassed=self._projection)
+        finally:
+            self._tokens, self._projection.is_bypassed = None, False
+
+    def _select(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        return None if self._tokens is None else tuple(values.index_select(1, self._tokens) for values in inputs)
+
+
 class PackedLayers:
     """Layers of transformers that run on packed texts, applied one after another.
 
     Args:
         layers: layers of a model whose attention function is `attend_packed`.
         rotary: rotary position embedding, or None.
+        architecture: architecture of the model.
     """
 
-    def __init__(self, layers: nn.ModuleList, rotary: Any) -> None:
+    def __init__(self, layers: nn.ModuleList, rotary: Any, architecture: Architecture) -> None:
         self._layers, self._rotary = layers, rotary
+        self._first_tokens: FirstTokens | None = None
+        if len(layers) and architecture.before_output is not None:
+            projection = find_projection(layers[-1])
+            self._first_tokens = FirstTokens(projection, get_part(layers[-1], architecture.before_output))
 
-    def __call__(self, hidden: Tensor, current: PackedPass) -> Tensor:
-        """Return the output of the layers, shape (tokens, hidden), for an input of this shape."""
+    def __call__(self, hidden: Tensor, current: PackedPass, first_only: bool) -> Tensor:
+        """Return the output of the layers, as a `LayerStack` does."""
         hidden, positions = hidden[None], dict[str, Any]()
-        for layer in self._layers:
-            arguments: dict[str, Any] = {"packed": current}
+        is_selected = first_only and self._first_tokens is not None
+        for number, layer in enumerate(self._layers, start=1):
+            arguments = dict[str, Any]()
             if self._rotary is not None:
                 kind = str(layer.attention_type)
                 if kind not in positions:
                     positions[kind] = self._rotary(hidden, current.layout.positions[None], kind)
                 arguments["position_embeddings"] = positions[kind]
-            hidden = layer(hidden, None, **arguments)
-        return hidden.squeeze(0)
-
-
-class TokenSelection:
-    """Lets the last of some packed layers compute its output for few tokens only.
-
-    Attention reads all tokens. From the hooked module on, a token depends on itself alone.
-
-    Args:
-        module: module of the last layer after whose input the other tokens are not needed.
-
-    Attributes:
-        tokens: indices of the tokens that are needed in the next pass, shape (needed,).
-    """
-
-    def __init__(self, module: nn.Module) -> None:
-        self.tokens: Tensor | None = None
-        module.register_forward_pre_hook(self._select)
-
-    def _select(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        assert self.tokens is not None
-        return tuple(values.index_select(1, self.tokens) for values in inputs)
+            is_last = is_selected and number == len(self._layers)
+            with self._first_tokens.use(current) if is_last and self._first_tokens else nullcontext(current) as own:
+                hidden = layer(hidden, None, packed=own, **arguments)
+        hidden = hidden.squeeze(0)
+        return hidden.index_select(0, current.layout.first_tokens) if first_only and not is_selected else hidden
 
 
 class PaddedEncoder:
@@ -119,12 +139,14 @@ class PaddedEncoder:
     def __init__(self, encoder: nn.Module, architecture: Architecture) -> None:
         self._encoder, self._architecture = encoder, architecture
 
-    def __call__(self, hidden: Tensor, current: PackedPass) -> Tensor:
-        """Return the output of the layers, shape (tokens, hidden), for an input of this shape."""
+    def __call__(self, hidden: Tensor, current: PackedPass, first_only: bool) -> Tensor:
+        """Return the output of the layers, as a `LayerStack` does."""
         if self._architecture.supports_autocast:
-            return self._run(hidden, current.layout)
-        with torch.autocast(hidden.device.type, enabled=False):
-            return self._run(hidden.float(), current.layout)
+            rows = self._run(hidden, current.layout)
+        else:
+            with torch.autocast(hidden.device.type, enabled=False):
+                rows = self._run(hidden.float(), current.layout)
+        return rows.index_select(0, current.layout.first_tokens) if first_only else rows
 
     def _run(self, hidden: Tensor, layout: PackedLayout) -> Tensor:
         groups, outputs = layout.padded_groups, list[Tensor]()

@@ -13,22 +13,37 @@ class JointProjection:
 
     Attributes:
         layers: the dense layers.
+        is_bypassed: True if the layers return their input for now.
+        dtype: precision of prepared products. None if the layers are not prepared.
     """
 
     def __init__(self) -> None:
         self.layers: Sequence[ProjectionPart] = ()
+        self.is_bypassed = False
+        self.dtype: torch.dtype | None = None
         self._input: Tensor | None = None
         self._outputs = dict[int, Tensor]()
         self._product: Callable[[Tensor], Tensor] | None = None
 
-    def prepare(self, make_product: Callable[[Tensor, Tensor], Callable[[Tensor], Tensor]]) -> None:
-        """Join the weights once, for a model that is not trained any more; further calls change nothing.
+    def prepare(
+        self, make_product: Callable[[Tensor, Tensor, torch.dtype], Callable[[Tensor], Tensor]], dtype: torch.dtype
+    ) -> None:
+        """Join the weights once, until `release`; further calls change nothing.
 
         Args:
-            make_product: returns the dense layer with a weight and a bias.
+            make_product: returns the dense layer with a weight and a bias, in a precision.
+            dtype: the precision.
         """
         if self._product is None:
-            self._product = make_product(*self._join_weights())
+            self._product, self.dtype = make_product(*self._join_weights(), dtype), dtype
+
+    def release(self) -> None:
+        """Compute the product with the weights of the layers again."""
+        self._product, self.dtype = None, None
+
+    def get_weights(self, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
+        """Return weight and bias of each layer in a precision."""
+        return [(layer.weight.to(dtype), layer.bias.to(dtype)) for layer in self.layers]
 
     def take_output(self, number: int, values: Tensor) -> Tensor:
         """Return the output of a layer, shape (..., outputs).
@@ -37,6 +52,8 @@ class JointProjection:
             number: number of the layer.
             values: input of shape (..., inputs).
         """
+        if self.is_bypassed:
+            return values
         if values is not self._input or number not in self._outputs:
             product = self._product(values) if self._product else nn.functional.linear(values, *self._join_weights())
             parts = torch.split(product, [len(layer.bias) for layer in self.layers], dim=-1)
@@ -90,3 +107,9 @@ def join_projections(model: nn.Module, names: Sequence[str]) -> None:
             joint.layers = [ProjectionPart(layer, joint, number) for number, layer in enumerate(dense)]
             for name, part in zip(names, joint.layers, strict=True):
                 setattr(module, name, part)
+
+
+def find_projection(layer: nn.Module) -> JointProjection:
+    """Return the joint product of a layer that has exactly one."""
+    (projection,) = {module.joint for module in layer.modules() if isinstance(module, ProjectionPart)}
+    return projection

@@ -51,5 +51,5 @@ class SentenceEncoder(Transformer):
         return self._pool(batch, NO_DROPOUT)
 
     def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
-        hidden, layout = self.encode(batch, dropout)
-        return layout.mean_pool(hidden) if self.pooling == "mean" else hidden[layout.first_tokens]
+        hidden, layout = self.encode(batch, dropout, first_only=self.pooling == "cls")
+        return layout.mean_pool(hidden) if self.pooling == "mean" else hidden

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from trainables.models.architectures import get_architecture
-from trainables.models.attention import MAX_EXPLICIT, PackedPass, use_packed_attention
+from trainables.models.attention import PackedPass, use_packed_attention
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource, replace_dropouts
 from trainables.models.layers import (
     Embedder,
@@ -36,7 +36,6 @@ class Transformer(nn.Module):
     Attributes:
         architecture: places of the parts of the model.
         hidden_size: size of a hidden state.
-        max_explicit: see `PackedPass`; of the trained layers.
         n_layers: number of layers, frozen ones included.
         token_types: number of token types that the model distinguishes, at least 1.
     """
@@ -44,8 +43,10 @@ class Transformer(nn.Module):
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
-        self.architecture, self.max_explicit = architecture, MAX_EXPLICIT
+        self.architecture = architecture
         names = {parameter: name for name, parameter in base.named_parameters()}  # before its layers are split
+        if architecture.padding_mask is None:
+            join_projections(base, architecture.projections)
         all_layers = list_layers(base, architecture)
         layers = all_layers[: settings.layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
@@ -58,8 +59,8 @@ class Transformer(nn.Module):
         self.final_norm = get_part(base, architecture.final_norm)
         self.rotary = get_part(base, architecture.rotary)
         self.encoder, frozen_parts = None, [base.embeddings, *first]
-        self._run_lower: LayerStack = PackedLayers(first, self.rotary)
-        self._run_upper: LayerStack = PackedLayers(rest, self.rotary)
+        self._run_lower: LayerStack = PackedLayers(first, self.rotary, architecture)
+        self._run_upper: LayerStack = PackedLayers(rest, self.rotary, architecture)
         if architecture.padding_mask is not None:
             lower, self.encoder = split_encoder(base, architecture, first, rest)
             frozen_parts = [base.embeddings, lower]
@@ -73,8 +74,6 @@ class Transformer(nn.Module):
         self._embed = Embedder(base.embeddings, self.projection, architecture, self.token_types)
         self._dropout = DropoutSource()
         replace_dropouts(self, self._dropout)
-        if architecture.padding_mask is None:
-            join_projections(self, architecture.projections)
         # The pooler belongs to a subclass, or to none; the layers beyond `settings.layers` are not kept.
         unused = {each for layer in all_layers[len(layers) :] for each in layer.parameters()} - {*self.parameters()}
         self._base_names = {each: name for each, name in names.items() if each not in unused}
@@ -102,20 +101,22 @@ class Transformer(nn.Module):
         assert self.lower is not None
         inputs, layout = self._to_device(batch)
         with torch.no_grad():
-            return self._run_lower(self._embed(inputs, layout), PackedPass(layout, NO_DROPOUT))
+            return self._run_lower(self._embed(inputs, layout), PackedPass(layout, NO_DROPOUT), False)
 
-    def encode(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, PackedLayout]:
-        """Return the last layer's output of shape (tokens, hidden), and the layout of the batch.
+    def encode(self, batch: PackedBatch, dropout: Dropout, first_only: bool = False) -> tuple[Tensor, PackedLayout]:
+        """Return the last layer's output, and the layout of the batch.
 
         Args:
             batch: token ids, or outputs of the frozen layers if there are any.
             dropout: dropout of this pass.
+            first_only: True for the output of the first token of each text, shape (texts, hidden), which most types of
+                models compute without the others. False for that of all tokens, shape (tokens, hidden).
         """
         hidden, layout = self._to_device(batch)
         with self._dropout.use(dropout, hidden.device):
             if self.embeddings is not None:
                 hidden = self._embed(hidden, layout)
-            hidden = self._run_upper(hidden, PackedPass(layout, dropout, self.max_explicit))
+            hidden = self._run_upper(hidden, PackedPass(layout, dropout), first_only)
         return hidden if self.final_norm is None else self.final_norm(hidden), layout
 
     def _to_device(self, batch: PackedBatch) -> tuple[Tensor, PackedLayout]:

@@ -28,11 +28,8 @@ from trainables.training.runner import BaseRun
 from trainables.utils.arrays import Ints
 
 _STANDARDIZATION_QUERIES = 10
-_MAX_STORED_TOKENS = 4_000_000
-"""Tokens whose outputs of the frozen layers are stored at most, if some are of retrieved candidates.
-
-They take 6 GB on disk for each 384 of the hidden size.
-"""
+_MAX_RETRIEVED_TOKENS = 4_000_000
+"""Tokens of a task up to which the outputs of the frozen layers are stored for retrieved candidates too."""
 
 
 class RankerData(EncoderInputs):
@@ -73,9 +70,9 @@ class RankerData(EncoderInputs):
 
         Those of retrieved candidates are not stored if they are many, since each is read only in evaluations.
         """
-        tokens = self.tokens
-        is_small = len(tokens.flat) <= _MAX_STORED_TOKENS or not self.prepared.settings.is_retrieved("dev")
-        return len(tokens) if is_small else tokens.splits["train"][1]
+        tokens, n_stored = self.tokens, super()._count_stored()
+        is_small = len(tokens.flat) <= _MAX_RETRIEVED_TOKENS or not self.prepared.settings.is_retrieved("dev")
+        return n_stored if is_small else min(n_stored, tokens.splits["train"][1])
 
     def load_model(self, seed: int) -> CrossEncoder:
         """Return the model before training, on its device."""
@@ -171,7 +168,8 @@ class RankerRun(BaseRun):
         self.trainer.train(segment, until, self._train_pairs, after_step)
 
     def _compute_scores(self, split: str) -> np.ndarray:
-        return self.trainer.score_pairs(self.data.select_pairs(split))
+        precision = self._training.get_scoring_precision(split)
+        return self.trainer.score_pairs(self.data.select_pairs(split), precision)
 
     def _add_missed(self, split: str, scores: np.ndarray) -> np.ndarray:
         return self.data.get_evaluated(split).add_missed(scores)

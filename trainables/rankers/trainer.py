@@ -15,6 +15,7 @@ from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
 from trainables.models.packing import PackedBatch
+from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.specs.checkpoints import Segment
 from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
@@ -151,28 +152,32 @@ class RankerTrainer(Trainer):
             logits = logits[torch.from_numpy(np.argsort(order)).to(logits.device)]
         return logits.view(*rows.shape, -1)
 
-    def score_pairs(self, pairs: Pairs) -> np.ndarray:
+    def score_pairs(self, pairs: Pairs, precision: Precision | None = None) -> np.ndarray:
         """Return the score that ranks every pair, a float64 array of shape (pairs,).
 
         It is logit(relevant) - logit(not relevant), or logit(relevant) if the model's `ranking_score` says so. A model
         with one logit ranks by it.
+
+        Args:
+            pairs: the pairs.
+            precision: precision of the scores. If None, that of the test split.
         """
         rows = pairs.first_row + np.arange(len(pairs.relevant))
-        return (
-            self.compute_log_odds(rows) if self.model.ranking_score == "difference" else self._compute_logits(rows)[-1]
-        )
+        if self.model.ranking_score == "difference":
+            return self.compute_log_odds(rows, precision)
+        logits: np.ndarray = self._compute_logits(rows, precision)[-1]
+        return logits
 
-    def compute_log_odds(self, rows: Ints) -> np.ndarray:
+    def compute_log_odds(self, rows: Ints, precision: Precision | None = None) -> np.ndarray:
         """Return logit(relevant) - logit(not relevant) of the pairs with these numbers, or their only logit."""
-        logits = self._compute_logits(rows)
+        logits = self._compute_logits(rows, precision)
         log_odds: np.ndarray = logits[0] if len(logits) == 1 else logits[1] - logits[0]
         return log_odds
 
-    def _compute_logits(self, rows: Ints) -> np.ndarray:
+    def _compute_logits(self, rows: Ints, precision: Precision | None) -> np.ndarray:
         """Return the logits of the pairs with these numbers, float64 of shape (outputs, rows)."""
         settings, logits = self.settings, np.empty((self.model.outputs, len(rows)))
-        bf16 = settings.evaluation_precision == "bf16"
-        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
+        with prepare_for_scoring(self.model, precision or settings.evaluation_precision):
             for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
                 logits[:, places] = self.model(self.source.read(rows[places])).double().cpu().numpy().T
         return logits

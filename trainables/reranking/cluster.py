@@ -14,8 +14,9 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from trainables.models.pretrained import list_encoder_files
+from trainables.models.scoring import Precision
 from trainables.reranking.local import NumberedChunk, NumberedScores
-from trainables.reranking.scoring import ChunkScorer, Precision, Scores
+from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.tokens import Chunk
 from trainables.specs.base import Environment
 from trainables.specs.environment import detect_environment, has_bf16_units

@@ -37,7 +37,7 @@ from trainables.utils.hashing import hash_json
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-FORMAT = 2
+FORMAT = 3
 """Part of the key of every job. Increase it when the same input gives different parts."""
 PAIRS_PER_CHUNK = 2048
 """Pairs of a chunk; the last one may have fewer."""

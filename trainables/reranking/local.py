@@ -7,7 +7,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.reranking.scoring import ChunkScorer, Precision, Scores
+from trainables.models.scoring import Precision
+from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.tokens import Chunk
 from trainables.utils.errors import MachineError
 from trainables.utils.system import block_sigint, exit_with_parent

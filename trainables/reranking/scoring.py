@@ -5,8 +5,8 @@ They do not depend on the process or on other chunks.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,11 @@ import torch
 
 from trainables.exchange.classifier import Classifier, load_classifier
 from trainables.models.packing import PackedBatch
+from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.reranking.tokens import Chunk
 from trainables.training.batching import split_into_micro_batches
 from trainables.training.determinism import enable_determinism
 
-Precision = Literal["fp32", "bf16"]
 Scores = npt.NDArray[np.float32]
 
 _TOKENS_PER_BATCH = 2048
@@ -40,13 +40,14 @@ class ChunkScorer:
     def __init__(self, paths: Sequence[Path], precision: Precision, threads: int) -> None:
         enable_determinism(threads)
         self._models: list[Classifier] = [load_classifier(path) for path in paths]
-        for model in self._models:
-            model.prepare(torch.bfloat16 if precision == "bf16" else torch.float32)
+        self._precision: Precision = precision
 
     def score(self, chunk: Chunk) -> Scores:
         """Return the score of each pair, the mean over the models, shape (pairs,)."""
         total = np.zeros(len(chunk.starts))
-        with torch.inference_mode():
+        with ExitStack() as stack:
+            for model in self._models:
+                stack.enter_context(prepare_for_scoring(model.encoder, self._precision))
             for rows in split_into_micro_batches(chunk.lengths, _TOKENS_PER_BATCH):
                 batch = _make_batch(chunk, rows)
                 for model in self._models:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.dropout import Dropout
 from trainables.models.packing import PackedBatch
+from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.specs.checkpoints import Segment
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
@@ -100,23 +101,25 @@ class EncoderTrainer(Trainer):
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
-    def score_pairs(self, first: Ints, second: Ints) -> Floats:
+    def score_pairs(self, first: Ints, second: Ints, precision: Precision | None = None) -> Floats:
         """Return the cosine of every pair of sentences, shape (pairs,).
 
         Args:
             first: numbers of the first sentences, shape (pairs,).
             second: numbers of the second sentences, shape (pairs,).
+            precision: precision of the embeddings. If None, that of the test split.
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        first_embeddings, second_embeddings = self.embed_rows(distinct).double()[torch.from_numpy(places)].chunk(2)
+        first_embeddings, second_embeddings = (
+            self.embed_rows(distinct, precision).double()[torch.from_numpy(places)].chunk(2)
+        )
         cosines: Floats = nn.functional.cosine_similarity(first_embeddings, second_embeddings, dim=1).numpy()
         return np.where(first == second, 1.0, cosines)  # otherwise equal sentences would differ by rounding
 
-    def embed_rows(self, rows: Ints) -> Tensor:
+    def embed_rows(self, rows: Ints, precision: Precision | None = None) -> Tensor:
         """Return the float32 embeddings of the sentences with these numbers, shape (sentences, hidden)."""
         embeddings = torch.empty(len(rows), self.model.hidden_size)
-        bf16 = self.settings.evaluation_precision == "bf16"
-        with torch.inference_mode(), torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
+        with prepare_for_scoring(self.model, precision or self.settings.evaluation_precision):
             for places in split_into_micro_batches(self.source.lengths[rows], _EVALUATION_TOKENS[self.device.type]):
                 embeddings[places] = self.model(self.source.read(rows[places])).float().cpu()
         return embeddings

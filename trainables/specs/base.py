@@ -170,8 +170,13 @@ class BaseTrainingSettings(Settings):
 
     auto: bf16 if the processor or GPU has units for it, else fp32; it is resolved once, when a study starts.
     """
+    dev_precision: Annotated[Literal["fp32", "bf16"] | None, Field(exclude_if=is_unset)] = None
+    """Precision in which the scores of the dev split are computed, by which a study chooses.
+
+    If None, that of training.
+    """
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
-    """Precision in which the scores of the dev and test splits are computed."""
+    """Precision in which the scores of the test split are computed."""
     threads: PositiveInt = 1
     """CPU threads of a trial."""
 
@@ -196,6 +201,23 @@ class BaseTrainingSettings(Settings):
     def get_head_learning_rate(self) -> float:
         """Return the learning rate of the layers that a trainable adds to the encoder."""
         return self.learning_rate
+
+    def get_scoring_precision(self, split: str) -> Literal["fp32", "bf16"]:
+        """Return the precision in which the scores of a split are computed.
+
+        Args:
+            split: name of the split; each but "dev" has the precision of the test split.
+
+        Example:
+            >>> training = BaseTrainingSettings(precision="bf16")
+            >>> training.get_scoring_precision("dev"), training.get_scoring_precision("test")
+            ('bf16', 'fp32')
+        """
+        if split != "dev":
+            return self.evaluation_precision
+        precision = self.dev_precision or self.precision
+        assert precision != "auto"
+        return precision
 
 
 def _make_setting_field(setting: ScheduleSetting) -> tuple[Any, Any]:
@@ -276,7 +298,7 @@ class BaseSmoothing(Settings, ABC):
 
 _ROUNDING = 1e-9
 """Relative error that the strength of a schedule may have."""
-ARITHMETIC_VERSION = 4
+ARITHMETIC_VERSION = 5
 """Version of the arithmetic of this project: increased when an equal specification produces different bits."""
 
 

@@ -45,8 +45,8 @@ def break_trainer(module) -> None:
                 happen(self.fault)
         train(self, segment, until, pairs, after_step)
 
-    def broken_scores(self, pairs):
-        found = scores(self, pairs)
+    def broken_scores(self, pairs, precision=None):
+        found = scores(self, pairs, precision)
         if getattr(self, "fault", None) == "score nan":
             found[:3] = float("nan")
         return found

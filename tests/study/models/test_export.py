@@ -156,7 +156,7 @@ def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Pat
 
 def test_a_model_with_other_scores_than_those_of_the_record_is_not_written(finished: Finished, tmp_path: Path) -> None:
     run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
-    path = get_scores_path(finished.study.folder, run.specification.id)
+    path = get_scores_path(finished.study.folder, run.specification.id, "test")
     scores = pd.read_parquet(path)
     scores.loc[0, "score"] += 2e-5 * max(1, abs(scores.loc[0, "score"]))
     scores.to_parquet(path, index=False)

@@ -19,6 +19,7 @@ from tests.trainables.models.architectures import TYPES, make_batch, write_model
 from tests.trainables.small import padded
 from trainables.exchange.classifier import load_classifier
 from trainables.models.packing import PackedBatch
+from trainables.models.scoring import prepare_for_scoring
 from trainables.utils.errors import UserError
 
 LENGTHS = [3, 9, 9, 14, 40, 64, 65, 130]
@@ -59,8 +60,7 @@ def check_logits(path: Path) -> None:
     torch.testing.assert_close(
         scores, expected[:, -1] - expected[:, 0] if expected.shape[1] == 2 else expected[:, 0], rtol=0, atol=2e-5
     )
-    model.prepare(torch.float32)
-    with torch.inference_mode():
+    with prepare_for_scoring(model.encoder, "fp32"):
         torch.testing.assert_close(model.compute_logits(batch), expected, rtol=0, atol=1e-5)
 
 
@@ -161,8 +161,7 @@ def test_every_type_runs_in_bf16(tmp_path: Path, kind: str) -> None:
     model, batch = load_classifier(write_classifier(tmp_path / "model", kind)), make_batch(LENGTHS)
     with torch.inference_mode():
         expected = model(batch)
-    model.prepare(torch.bfloat16)
-    with torch.inference_mode():
+    with prepare_for_scoring(model.encoder, "bf16"):
         found = model(batch)
     assert found.dtype == torch.float32
     is_fp32 = torch.allclose(found, expected, rtol=0, atol=1e-5)

@@ -76,6 +76,48 @@ def test_hidden_states_and_gradients_are_those_of_transformers(models: dict[str,
     assert_gradients_equal(weights, oracle, 1e-5)
 
 
+@every_type
+def test_the_first_token_alone_has_the_output_and_the_gradients_that_it_has_among_all(
+    models: dict[str, Path], kind: str
+) -> None:
+    base, weights = name_weights(models[kind])
+    model, batch = Transformer(base, BaseModelSettings()), make_batch(MIXED)
+    everything, layout = model.encode(batch, NO_DROPOUT)
+    expected = everything[layout.first_tokens]
+    weighting = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0))
+    gradients = list[dict[str, Tensor | None]]()
+    for output in (expected, model.encode(batch, NO_DROPOUT, first_only=True)[0]):
+        torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
+        model.zero_grad()
+        (output * weighting).sum().backward()  # type: ignore[no-untyped-call]
+        gradients.append({name: None if own.grad is None else own.grad.clone() for name, own in weights.items()})
+    largest = max(own.abs().max().item() for own in gradients[0].values() if own is not None)
+    for name, gradient in gradients[0].items():
+        if gradient is not None:
+            own = gradients[1][name]
+            own = torch.zeros_like(gradient) if own is None else own  # the bias of the last keys has no effect
+            torch.testing.assert_close(own, gradient, rtol=1e-5, atol=1e-5 * largest, msg=name)
+    found = model.encode(batch, NO_DROPOUT)[0]  # the next pass has all tokens again
+    assert torch.equal(found, everything)
+
+
+@every_type
+def test_the_last_layer_of_most_types_makes_no_keys_for_a_first_token(
+    models: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, sizes, linear = make_encoder(models[kind]), list[int](), nn.functional.linear
+
+    def count(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        sizes.append(len(weight))
+        return linear(values, weight, bias)
+
+    monkeypatch.setattr(nn.functional, "linear", count)
+    with torch.inference_mode():
+        model.encode(make_batch([9, 9]), NO_DROPOUT, first_only=True)
+    if ARCHITECTURES[kind].before_output is not None:
+        assert sizes.count(3 * model.hidden_size) == LAYERS - 1
+
+
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if ARCHITECTURES[kind].padding_mask is None])
 def test_queries_keys_and_values_are_one_product(
     models: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch

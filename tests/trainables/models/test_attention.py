@@ -12,6 +12,7 @@ from trainables.models import attention
 from trainables.models.attention import PackedPass, attend_packed, choose_kernel
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
 from trainables.models.packing import PackedBatch, PackedLayout
+from trainables.models.projections import JointProjection, join_projections
 
 LENGTHS, HEADS, SIZE, SCALING = [1, 2, 5, 5, 6, 19, 40, 41, 90], 3, 8, 0.4
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
@@ -109,6 +110,51 @@ def test_flash_attention_gets_the_texts_and_the_window(monkeypatch: pytest.Monke
     torch.testing.assert_close(attend(inputs, window).double(), attend_alone(inputs, window), rtol=0, atol=1e-6)
 
 
+class _Projections(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.query, self.key, self.value = (nn.Linear(HEADS * SIZE, HEADS * SIZE) for _ in range(3))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_first_token_alone_attends_as_with_the_others(rate: float, dtype: torch.dtype) -> None:
+    module, rows = _Projections(), make_inputs()[0]
+    expected_rows = rows.detach().clone().requires_grad_()
+    projected = [layer(expected_rows.flatten(1)).view(rows.shape) for layer in module.children()]
+    masks, expected, start = Dropout(rate, 5), list[Tensor](), 0
+    layout = make_layout(LENGTHS)
+    for group in layout.groups:  # dropout draws a mask for each group
+        mask = masks(torch.ones(group.n_pairs, HEADS, group.max_length))
+        for text in range(group.n_pairs):
+            place = slice(layout.offsets[start], layout.offsets[start + 1])
+            query, key, value = (own[place] for own in projected)
+            scores = torch.einsum("hd,jhd->hj", query[0], key) * SCALING
+            weights = scores.softmax(dim=1) * mask[text, :, : len(key)]
+            expected.append(torch.einsum("hj,jhd->hd", weights, value))
+            start += 1
+    join_projections(module, ["query", "key", "value"])
+    joint: JointProjection = module.query.joint  # type: ignore[assignment, union-attr]
+    given = rows.transpose(0, 1)[None]
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+        found = attend_packed(
+            module, given, given, given, None, scaling=SCALING, packed=PackedPass(layout, Dropout(rate, 5), joint)
+        )[0][0]
+    assert found.dtype == dtype
+    is_first = torch.zeros(len(rows), dtype=torch.bool)
+    is_first[layout.first_tokens] = True
+    assert not found[~is_first].any()
+    tolerance = 1e-5 if dtype == torch.float32 else 0.05
+    torch.testing.assert_close(found[is_first].float(), torch.stack(expected), rtol=0, atol=tolerance)
+    weighting = torch.randn(len(LENGTHS), HEADS, SIZE, generator=torch.Generator().manual_seed(1))
+    (found[is_first].float() * weighting).sum().backward()  # type: ignore[no-untyped-call]
+    (torch.stack(expected) * weighting).sum().backward()  # type: ignore[no-untyped-call]
+    assert rows.grad is not None
+    assert expected_rows.grad is not None
+    torch.testing.assert_close(rows.grad, expected_rows.grad, rtol=0, atol=10 * tolerance)
+
+
 def test_dropout_in_the_fused_kernel_keeps_the_expectation(monkeypatch: pytest.MonkeyPatch) -> None:
     force(monkeypatch, "fused")
     inputs, draws = make_inputs(), 400
@@ -133,8 +179,10 @@ def stand_in(cuda: bool, dtype: torch.dtype = torch.bfloat16, size: int = 64) ->
     ("query", "capability", "rate", "length", "kernel"),
     [
         (stand_in(False), None, 0.1, 100, "explicit"),
-        (stand_in(False), None, 0.0, 64, "explicit"),
-        (stand_in(False), None, 0.0, 65, "fused"),
+        (stand_in(False, torch.float32), None, 0.0, 64, "explicit"),
+        (stand_in(False, torch.float32), None, 0.0, 65, "fused"),
+        (stand_in(False, torch.bfloat16), None, 0.0, 512, "explicit"),
+        (stand_in(False, torch.bfloat16), None, 0.0, 513, "fused"),
         (stand_in(True), (9, 0), 0.1, 8, "fused"),
         (stand_in(True), (9, 0), 0.0, 8, "varlen"),
         (stand_in(True), (7, 5), 0.0, 8, "fused"),

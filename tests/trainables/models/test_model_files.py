@@ -23,6 +23,8 @@ from trainables.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 
+ALL_TRAINED = ("model.num_layers=none", "model.frozen_layers=0")
+
 
 @contextmanager
 def hub(status: int, code: str) -> Iterator[str]:
@@ -151,7 +153,7 @@ def test_a_plan_refuses_what_a_run_would(world: World, tmp_path: Path, file: str
             path.unlink()
         else:
             path.write_bytes(changes if isinstance(changes, bytes) else path.read_bytes()[:-2])
-    folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", "model.frozen_layers=0")
+    folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", *ALL_TRAINED)
     study = load_study("quick", [f"model.name={place}", "model.max_length=32", *folders])
     with pytest.raises(UserError, match="model") as caught:
         build_preview(study)
@@ -161,7 +163,7 @@ def test_a_plan_refuses_what_a_run_would(world: World, tmp_path: Path, file: str
 def test_a_model_that_can_be_trained_is_planned(world: World, tmp_path: Path) -> None:
     for path in (world.bert, world.roberta):
         check_model_settings(path, RankerModelSettings(max_length=32))
-        folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", "model.frozen_layers=0")
+        folders = (f"output.folder={tmp_path / 'o'}", f"cache.folder={tmp_path / 'c'}", *ALL_TRAINED)
         assert build_preview(load_study("quick", [f"model.name={path}", "model.max_length=32", *folders]))["runs"]
 
 

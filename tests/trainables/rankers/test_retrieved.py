@@ -97,7 +97,7 @@ def test_many_retrieved_pairs_are_scored_without_being_stored(
         return finish(trial).scores, RankerData(trial).features.n_stored
 
     (stored, n_all), n_pairs = run("stored"), len(retrieved.prepared.read_candidates())
-    monkeypatch.setattr(runner, "_MAX_STORED_TOKENS", 100)
+    monkeypatch.setattr(runner, "_MAX_RETRIEVED_TOKENS", 100)
     (computed, n_train), (again, _) = run("computed"), run("again")
     assert (n_all, n_train) == (n_pairs, len(retrieved.prepared.read_candidates("train")))
     np.testing.assert_array_equal(computed, again)

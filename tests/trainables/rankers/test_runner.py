@@ -27,6 +27,7 @@ from tests.trainables.small import (
 )
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import PackedBatch
+from trainables.models.scoring import Precision
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.ranker import LabelSmoothing
@@ -165,6 +166,30 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(world: World, fresh: Fr
     assert all(before["instances"] <= after["instances"] for before, after in pairwise(history))
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"precision": "bf16"}, {"dev": "bf16", "test": "fp32"}),
+        ({"precision": "fp32"}, {"dev": "fp32", "test": "fp32"}),
+        ({"precision": "bf16", "dev_precision": "fp32"}, {"dev": "fp32", "test": "fp32"}),
+        ({"precision": "fp32", "evaluation_precision": "bf16"}, {"dev": "fp32", "test": "bf16"}),
+    ],
+)
+def test_each_split_is_scored_in_its_precision(
+    world: World, fresh: Fresh, settings: dict[str, str], expected: dict[str, Precision]
+) -> None:
+    trial = job(world, fresh(), T_LS, **settings)
+    outcomes = {"dev": finish(trial), "test": finish(trial.model_copy(update={"action": "test"}))}
+    run = RankerRun(trial)
+    run.train_to_end()
+    for split, precision in expected.items():
+        pairs = run.data.select_pairs(split)
+        precisions: tuple[Precision, Precision] = ("fp32", "bf16")
+        scores = {name: run.trainer.score_pairs(pairs, name) for name in precisions}
+        assert not np.array_equal(scores["fp32"], scores["bf16"])
+        np.testing.assert_array_equal(outcomes[split].scores, scores[precision])
+
+
 @pytest.mark.parametrize("queries", [4, 100])
 def test_nothing_but_training_pairs_is_read_before_an_evaluation(
     world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, queries: int
@@ -197,8 +222,8 @@ def test_scores_that_are_not_finite_fail_the_run(
         trial = trial.model_copy(update={"action": "test"})
     whole = RankerTrainer.score_pairs
 
-    def broken(self: RankerTrainer, pairs: Pairs) -> np.ndarray:
-        scores = whole(self, pairs)
+    def broken(self: RankerTrainer, pairs: Pairs, precision: Precision) -> np.ndarray:
+        scores = whole(self, pairs, precision)
         scores[:3] = [float("nan"), float("inf"), -float("inf")]
         return scores
 

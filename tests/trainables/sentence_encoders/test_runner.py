@@ -18,6 +18,7 @@ from tests.trainables.processes import CONTEXT, begin
 from tests.trainables.small import finish
 from trainables.metrics import get_measure
 from trainables.models.pretrained import check_model_settings
+from trainables.models.scoring import Precision
 from trainables.sentence_encoders import plugin as encoding
 from trainables.sentence_encoders.runner import EncoderRun
 from trainables.sentence_encoders.trainer import EncoderTrainer
@@ -230,8 +231,8 @@ def test_scores_that_are_not_finite_fail_the_run(
         trial = trial.model_copy(update={"action": "test"})
     whole = EncoderTrainer.embed_rows
 
-    def broken(self: EncoderTrainer, numbers: np.ndarray) -> torch.Tensor:
-        made = whole(self, numbers)
+    def broken(self: EncoderTrainer, numbers: np.ndarray, precision: Precision) -> torch.Tensor:
+        made = whole(self, numbers, precision)
         made[0] = float("nan")
         return made
 

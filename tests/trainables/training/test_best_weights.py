@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from tests.trainables.processes import begin
 from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, LS, T_LS, Fresh, World, finish, job
 from trainables.metrics import LOWER_IS_BETTER
+from trainables.models.scoring import Precision
 from trainables.rankers.runner import RankerRun
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
@@ -93,10 +94,10 @@ def test_the_best_may_lie_in_the_middle(world: World, fresh: Fresh) -> None:
 def test_no_evaluation_is_computed_twice(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, whole = 0, RankerTrainer.score_pairs
 
-    def counted(trainer: RankerTrainer, pairs: Pairs) -> np.ndarray:
+    def counted(trainer: RankerTrainer, pairs: Pairs, precision: Precision) -> np.ndarray:
         nonlocal calls
         calls += 1
-        return whole(trainer, pairs)
+        return whole(trainer, pairs, precision)
 
     monkeypatch.setattr(RankerTrainer, "score_pairs", counted)
     finish(chosen(world, fresh()))

@@ -155,9 +155,7 @@ def test_bf16_trains_to_a_finite_loss_near_that_of_fp32(world: World, fresh: Fre
 
 
 def test_scores_are_computed_in_the_precision_of_the_evaluation(world: World, fresh: Fresh) -> None:
-    scores = {
-        name: finish(job(world, fresh(), dropout=0.0, evaluation_precision=name)).scores for name in ("fp32", "bf16")
-    }
+    scores = {name: finish(job(world, fresh(), dropout=0.0, dev_precision=name)).scores for name in ("fp32", "bf16")}
     assert not np.array_equal(scores["bf16"], scores["fp32"])
     np.testing.assert_allclose(scores["bf16"], scores["fp32"], rtol=0, atol=0.02)
 

@@ -1,0 +1,95 @@
+"""Models that compute scores: the values of their layers, in either precision, and afterwards as they were before."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from tests.trainables.models.architectures import TYPES, make_batch, write_model
+from trainables.models.dropout import NO_DROPOUT
+from trainables.models.projections import join_projections
+from trainables.models.scoring import Precision, PrepackedLinear, prepack_linear_layers, prepare_for_scoring
+from trainables.models.transformer import Transformer, load_pretrained
+from trainables.specs.base import BaseModelSettings
+
+
+@pytest.mark.parametrize("rows", [1, 7, 2048])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_values_are_those_of_the_layer(rows: int, bias: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    layer, values = nn.Linear(48, 80, bias=bias), torch.randn(1, rows, 48)
+    with torch.inference_mode():
+        found = PrepackedLinear(layer.weight, layer.bias, dtype)(values)
+        expected = layer.to(dtype)(values.to(dtype))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found, expected, rtol=1e-5 if dtype == torch.float32 else 2e-2, atol=1e-5)
+
+
+class _Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.output = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.output(self.query(values) * self.key(values))
+        return output
+
+
+def test_joint_projections_stay_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    model, values, sizes = _Attention(), torch.randn(5, 8), list[int]()
+    compute = PrepackedLinear.forward
+
+    def count(self: PrepackedLinear, inputs: torch.Tensor) -> torch.Tensor:
+        output = compute(self, inputs)
+        sizes.append(output.shape[-1])
+        return output
+
+    monkeypatch.setattr(PrepackedLinear, "forward", count)
+    with torch.inference_mode():
+        expected = model(values)
+        join_projections(model, ["query", "key"])
+        with prepack_linear_layers(model, torch.float32):
+            torch.testing.assert_close(model(values), expected)
+    assert sizes == [16, 8]
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_scores_in_a_precision_and_trains_on_unchanged(
+    tmp_path: Path, kind: str, precision: Precision, first_only: bool
+) -> None:
+    model = Transformer(load_pretrained(write_model(tmp_path, kind), 1), BaseModelSettings())
+    batch = make_batch([3, 9, 9, 14, 40, 64, 65, 130])
+
+    def step() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
+        model.zero_grad()
+        output, _ = model.encode(batch, NO_DROPOUT, first_only)
+        output.square().sum().backward()  # type: ignore[no-untyped-call]
+        return output.detach(), [own.grad for own in model.parameters()]
+
+    names, before, gradients = [*model.state_dict()], *step()
+    with prepare_for_scoring(model, precision):
+        found, _ = model.encode(batch, NO_DROPOUT, first_only)
+        assert not found.requires_grad
+    is_exact = precision == "fp32" or not model.architecture.supports_autocast
+    torch.testing.assert_close(found.float(), before, rtol=0, atol=1e-5 if is_exact else 0.2)
+    assert torch.allclose(found.float(), before, rtol=0, atol=1e-5) == is_exact
+    assert [*model.state_dict()] == names
+    after, gradients_after = step()
+    assert torch.equal(after, before)
+    assert all(
+        torch.equal(own, other) if own is not None and other is not None else own is other
+        for own, other in zip(gradients, gradients_after, strict=True)
+    )
+
+
+def test_a_pass_that_fails_leaves_the_layers_as_they_were(tmp_path: Path) -> None:
+    model = Transformer(load_pretrained(write_model(tmp_path, "bert"), 1), BaseModelSettings())
+    kinds = [type(module) for module in model.modules()]
+    with pytest.raises(AssertionError), prepare_for_scoring(model, "bf16"):
+        assert [type(module) for module in model.modules()] == kinds
+    assert [type(module) for module in model.modules()] == kinds
