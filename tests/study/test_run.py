@@ -36,7 +36,7 @@ def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedPr
         (["model.name=./nowhere"], ["model.name", "nowhere", "config.json"]),
         (["model.name=package:nowhere/model"], ["model.name", "nowhere"]),
         (['task.libraries=["no_such_library"]'], ["task.libraries", "no_such_library", "installed"]),
-        (["model.frozen_layers=6"], ["model.frozen_layers", "fewer than the 6"]),
+        (["model.num_layers=none", "model.frozen_layers=6"], ["model.frozen_layers", "fewer than the 6"]),
         (["model.num_layers=9"], ["model.num_layers", "at most the model's 6"]),
         (["model.max_length=1000"], ["model.max_length", "at most the model's 512"]),
         (["broken.toml"], ["broken.toml", "not TOML"]),

@@ -165,17 +165,17 @@ MISTAKES = [
     ("training.learning_rate=-1", "training.learning_rate: -1", "greater than 0"),
     ("training.decay=cosine", "training.decay: 'cosine'", "'constant' or 'linear'"),
     ("training.batch_size=33", "training.batch_size: 33", "a multiple of 1 + training.negatives = 2; 34 works"),
-    ("training.negatives=4", "training.batch_size: 16", "a multiple of 1 + training.negatives = 5; 15 works"),
+    ("training.negatives=4", "training.batch_size: 32", "a multiple of 1 + training.negatives = 5; 30 works"),
     ("training.negatives=15", "training.negatives: 15", "fewer than task.candidates = 10"),
-    ("training.instances=1000", "training.instances: 1000", "training.batch_size = 16; 1008 works"),
-    ("training.instances=0", "training.instances: 0", "16 works"),
+    ("training.instances=1000", "training.instances: 1000", "training.batch_size = 32; 992 works"),
+    ("training.instances=0", "training.instances: 0", "32 works"),
     (f"training.instances={10**21}", f"training.instances: {10**21}", "less than or equal to 1000000000000"),
     (f"training.instances={16 * 10**21}", f"training.instances: {16 * 10**21}", "less than or equal to 1000000000000"),
     ("training.epochs=1e300", "training.epochs: 1e+300", "less than or equal to 1000000"),
     (f"training.threads={10**21}", f"training.threads: {10**21}", "less than or equal to 1000000000000"),
     (f"task.train_queries={10**21}", f"task.train_queries: {10**21}", "less than or equal to 1000000000000"),
-    ("training.evaluations=65", "training.evaluations: 65", "64 batches"),
-    ("model.num_layers=5", "model.frozen_layers: 5", "fewer than model.num_layers = 5"),
+    ("training.evaluations=257", "training.evaluations: 257", "256 batches"),
+    ("model.num_layers=3", "model.frozen_layers: 3", "fewer than model.num_layers = 3"),
     ("model.name=./nowhere", "model.name: './nowhere'", "nowhere does not exist"),
     ("model.name=~/nowhere-at-all", "model.name: '~/nowhere-at-all'", "does not exist"),
     (
@@ -355,18 +355,18 @@ def test_batches_of_pairs_have_any_size_and_searched_ones_too() -> None:
 
 def test_evaluations_are_counted_or_spaced() -> None:
     """An override replaces the other one of the file."""
-    training = load_study("quick", ["training.evaluation_steps=30"]).training
-    assert (training.evaluations, training.list_evaluation_points()) == (1, [480, 960, 1024])
-    assert load_study("quick", ["training.evaluations=2"]).training.list_evaluation_points() == [512, 1024]
+    training = load_study("quick", ["training.evaluation_steps=120"]).training
+    assert (training.evaluations, training.list_evaluation_points()) == (1, [3840, 7680, 8192])
+    assert load_study("quick", ["training.evaluations=2"]).training.list_evaluation_points() == [4096, 8192]
     both = ("training.evaluation_steps=30", "training.evaluations=2")
     assert mistakes(None, *both) == ["command line: training.evaluation_steps: 30"]
     best = ("training.checkpoint=MAP",)
-    assert load_study("quick", [*best, "training.evaluation_steps=63"]).training.list_evaluation_points() == [
-        1008,
-        1024,
+    assert load_study("quick", [*best, "training.evaluation_steps=255"]).training.list_evaluation_points() == [
+        8160,
+        8192,
     ]
-    assert mistakes(None, *best, "training.evaluation_steps=64") == ["command line: training.evaluation_steps: 64"]
-    assert load_study("quick", [*best, "training.evaluation_steps=64", "training.epochs=9"]).training.epochs == 9
+    assert mistakes(None, *best, "training.evaluation_steps=256") == ["command line: training.evaluation_steps: 256"]
+    assert load_study("quick", [*best, "training.evaluation_steps=256", "training.epochs=9"]).training.epochs == 9
 
 
 def test_a_trainable_that_was_forgotten_is_the_only_mistake(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
         return advance(self, complete, run_store, metric, rivals)
 
     monkeypatch.setattr(SearchRound, "advance", watched)
-    conduct(made, 0)
+    conduct(made, 3)
     assert all(found == whole for _, found, whole, _ in asked)
     assert {(name, rivals) for name, _, _, rivals in asked} == {("LS", 3), ("T-LS", 7)}
     assert any(len(whole) > PARALLEL for _, _, whole, _ in asked)
