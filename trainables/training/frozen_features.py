@@ -2,7 +2,8 @@
 
 They are computed once for a task and model. A text is a candidate pair or a sentence. The unit is a part of
 `TEXTS_PER_PART` texts, always computed in the same batches, so the bits of a text never depend on the study that needs
-it.
+it. If all texts together exceed `MAX_STORED_BYTES`, the first ones are stored, and the others are computed each time
+they are read, equal up to rounding. Which ones are stored depends on the task and the model alone.
 """
 
 import time
@@ -14,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from transformers import AutoConfig
 
 from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
@@ -31,6 +33,12 @@ from trainables.utils.hashing import hash_json
 
 TEXTS_PER_PART = 500
 """Texts per part; the last part may have fewer."""
+MAX_STORED_BYTES = 16 * 10**9
+"""Bytes on disk that the outputs for one task and model take at most.
+
+These are 10.4 million tokens at a hidden size of 384, and 5.2 million at 768. The digits of runs with more tokens
+depend on this number, in the order of rounding.
+"""
 _MAX_OPEN_PARTS = 128
 """Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024."""
 _TOKENS_PER_BATCH = 2048
@@ -208,6 +216,27 @@ def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -
     return outputs
 
 
+def count_texts_within(max_bytes: int, offsets: np.ndarray, hidden_size: int) -> int:
+    """Return how many texts, the first ones, have outputs that together fit into some bytes.
+
+    They are all texts or whole parts, so that the batches in which a text is computed do not depend on the limit.
+
+    Args:
+        max_bytes: bytes of the outputs.
+        offsets: offsets of the tokens, shape (texts + 1,).
+        hidden_size: float32 numbers per token.
+
+    Example:
+        >>> import numpy as np
+        >>> offsets = np.arange(1201) * 10  # 1,200 texts of 10 tokens
+        >>> [count_texts_within(texts * 10 * 4 * 8, offsets, hidden_size=8) for texts in (499, 1199, 1200)]
+        [0, 1000, 1200]
+    """
+    max_tokens = max_bytes // (np.dtype(np.float32).itemsize * hidden_size)
+    n_texts = int(np.searchsorted(offsets, max_tokens, side="right")) - 1
+    return n_texts if n_texts == len(offsets) - 1 else n_texts // TEXTS_PER_PART * TEXTS_PER_PART
+
+
 def make_token_batch(texts: Texts, rows: np.ndarray) -> PackedBatch:
     """Return a batch of the texts `rows`, with token ids of shape (tokens,) as inputs."""
     ids_by_text = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
@@ -305,15 +334,32 @@ class EncoderInputs(ABC):
         return FrozenFeatures(folder, self.tokens, self._count_stored())
 
     def _count_stored(self) -> int:
-        """Return the number of texts, the first ones, whose outputs of the frozen layers are stored: all by default."""
-        return len(self.tokens)
+        """Return the number of texts, the first ones, whose outputs of the frozen layers are stored."""
+        assert self._trial.model_path is not None
+        config = AutoConfig.from_pretrained(self._trial.model_path, local_files_only=True)
+        return count_texts_within(MAX_STORED_BYTES, self.tokens.offsets, config.hidden_size)
 
     def read(self, rows: Ints) -> PackedBatch:
-        """Return a batch of the texts `rows`, in this order, of which all or none are stored."""
+        """Return a batch of the texts `rows`, in this order.
+
+        Those of them that are not stored are computed together.
+        """
         if self._reader is None:
             return make_token_batch(self.tokens, rows)
-        if rows.min() < self.features.n_stored:
+        is_stored = rows < self.features.n_stored
+        if is_stored.all():
             return self._reader.read(rows)
+        computed = self._compute(rows[~is_stored])
+        if not is_stored.any():
+            return computed
+        stored, lengths = self._reader.read(rows[is_stored]), self.lengths[rows]
+        is_stored_token = torch.from_numpy(np.repeat(is_stored, lengths))
+        inputs = torch.empty(len(is_stored_token), stored.inputs.shape[1])
+        inputs[is_stored_token], inputs[~is_stored_token] = stored.inputs, computed.inputs
+        return PackedBatch(inputs, lengths, self.tokens.starts[rows].astype(np.int64))
+
+    def _compute(self, rows: Ints) -> PackedBatch:
+        """Return a batch of texts whose outputs of the frozen layers are not stored."""
         batch, environment = make_token_batch(self.tokens, rows), self._trial.specification.environment
         assert environment is not None
         with torch.autocast(environment.device_type, enabled=False):  # as those that are stored

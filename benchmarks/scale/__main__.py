@@ -1,0 +1,23 @@
+"""Cost of data at the papers' scale.
+
+python -m benchmarks.scale [features] [requests] [places] [preparation]
+"""
+
+import sys
+
+from benchmarks.measure import machine
+from benchmarks.scale import features
+
+
+def _run_features() -> None:
+    features.measure()
+    features.derive()
+
+
+_PARTS = {"features": _run_features}
+
+
+if __name__ == "__main__":
+    print(machine())
+    for part in sys.argv[1:] or _PARTS:
+        _PARTS[part]()
