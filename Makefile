@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(s
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: study test test-long lint docs dist bench bench-quick lock
+.PHONY: study test test-long lint docs dist bench bench-quick gpu gpu-packages lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -25,12 +25,13 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# The pages and the figure that are made from the code, then the site, in build/site. The variable silences a notice of the theme.
+# The pages and the figures that are made from the code, then the site, in build/site. The variable silences a notice of the theme.
 docs: $(INSTALLED)
 	$(BIN)/python -m study.workflows.choices > docs/reference/choices.md
 	$(BIN)/python -m docs.scripts.commands > docs/reference/commands.md
 	$(BIN)/python -m docs.scripts.configuration > docs/reference/configuration.md
 	$(BIN)/python -m docs.scripts.pacing > docs/images/pacing.svg
+	$(BIN)/python -m docs.scripts.speed > docs/images/speed.svg
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
 dist: $(INSTALLED)
@@ -50,6 +51,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.resume
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.schedule
+	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.tracking
 	$(BIN)/python -m benchmarks.checking
@@ -70,6 +72,21 @@ bench: $(INSTALLED)
 bench-quick: $(INSTALLED)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.guard $(ARGS)
+
+# Checks and measures a GPU; on another machine, checks what a processor can. Installs nothing: it uses PYTHON as it is, or
+# .venv where there is one, with the packages of `make gpu-packages` where they are. ARGS="--parts equality,study" chooses.
+CARRIED := build/gpu-packages
+GPU_PYTHON = $(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(BIN)/python)),$(BIN)/python,$(PYTHON))
+gpu:
+	@"$(GPU_PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "this needs Python 3.11 or newer; name one: make gpu PYTHON=/path/to/python" >&2; exit 2; }
+	@if [ ! -d $(CARRIED) ] && [ -f $(CARRIED).tar.xz ]; then $(GPU_PYTHON) -m tarfile -e $(CARRIED).tar.xz build; fi
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/$(CARRIED)/site-packages $(GPU_PYTHON) -m benchmarks.gpu $(ARGS)
+
+# What `make gpu` needs beyond torch and transformers, to carry to a machine without a network: a folder, and the same as one
+# archive. ARGS="--python 3.12" collects for another Python.
+gpu-packages:
+	@$(GPU_PYTHON) -m benchmarks.gpu.packages $(CARRIED) $(ARGS)
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
 lock:

@@ -1,7 +1,7 @@
 """The same model trained on the same pairs by this engine, transformers.Trainer and CrossEncoderTrainer.
 
 Everybody sees every pair once, in batches of 32, with fused AdamW, clipping and dropout; tokenising is not timed where
-the contender allows it to be done before.
+the contender allows it to be done before. The libraries that only one contender needs are imported by it.
 """
 
 import logging
@@ -14,10 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from datasets import Dataset
-from sentence_transformers.cross_encoder import CrossEncoder as SentenceCrossEncoder
-from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
-from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
 from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding, TrainingArguments
 from transformers import Trainer as TransformersTrainer
 
@@ -58,8 +54,10 @@ class PairList:
         return float(np.mean(3 * layers * (24 * self.lengths * hidden**2 + 4 * self.lengths**2 * hidden))) / 1e9
 
 
-def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -> RankerTrainer:
-    """This engine's trainer of a whole epoch."""
+def own_trainer(
+    pairs: PairList, precision: str, batching: str, seed: int = 1, device: str = "cpu", **others: Any
+) -> RankerTrainer:
+    """This engine's trainer of a whole epoch; `others` are further settings of training."""
     settings = RankerTrainingSettings.model_validate(
         {
             "instances": len(pairs.texts),
@@ -69,36 +67,54 @@ def own_trainer(pairs: PairList, precision: str, batching: str, seed: int = 1) -
             "gradient_norm": _CLIP,
             "precision": precision,
             "batching": batching,
+            **others,
         }
     )
-    return RankerTrainer(CrossEncoder(pairs.path, RankerModelSettings(), seed), settings, seed, pairs)
+    return RankerTrainer(CrossEncoder(pairs.path, RankerModelSettings(), seed).to(device), settings, seed, pairs)
 
 
-def own(pairs: PairList, precision: str, batching: str) -> Measure:
-    """Instances a second of this engine."""
+def label(pairs: PairList) -> Pairs:
+    """All pairs with their labels."""
     given = pairs.labels
-    labels = Pairs(0, given, given, np.where(given == 1, np.nan, 0.5), 2, given)
+    return Pairs(0, given, given, np.where(given == 1, np.nan, 0.5), 2, given)
+
+
+def own(pairs: PairList, precision: str, batching: str, device: str = "cpu", **others: Any) -> Measure:
+    """Instances a second of this engine."""
+    labels = label(pairs)
 
     def measure() -> float:
-        trainer = own_trainer(pairs, precision, batching)
+        trainer = own_trainer(pairs, precision, batching, device=device, **others)
+        synchronize(device)
         started = time.perf_counter()
         trainer.train(Segment(0, len(pairs.texts), LabelSmoothing()), len(pairs.texts), labels)
+        synchronize(device)
         return len(pairs.texts) / (time.perf_counter() - started)
 
     return measure
 
 
+def synchronize(device: str) -> None:
+    """Wait until a GPU has done what it was given; a processor has."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 class Clock(transformers.TrainerCallback):
     """From the first step's beginning to the training's end."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
 
     def on_step_begin(self, *arguments: Any, **names: Any) -> None:
         self.started = getattr(self, "started", time.perf_counter())
 
     def on_train_end(self, *arguments: Any, **names: Any) -> None:
+        synchronize(self.device)
         self.seconds = time.perf_counter() - self.started
 
 
-def arguments(folder: str, precision: str) -> dict[str, Any]:
+def arguments(folder: str, precision: str, device: str = "cpu") -> dict[str, Any]:
     """What every trainer of the libraries is told."""
     return {
         "output_dir": folder,
@@ -108,7 +124,7 @@ def arguments(folder: str, precision: str) -> dict[str, Any]:
         "max_grad_norm": _CLIP,
         "optim": "adamw_torch_fused",
         "bf16": precision == "bf16",
-        "use_cpu": True,
+        "use_cpu": device == "cpu",
         "report_to": "none",
         "save_strategy": "no",
         "logging_strategy": "no",
@@ -120,6 +136,8 @@ def arguments(folder: str, precision: str) -> dict[str, Any]:
 
 def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Measure:
     """Instances a second of transformers.Trainer with dynamic padding."""
+    from datasets import Dataset
+
     columns = {name: pairs.encoded[name] for name in pairs.encoded}
     data = Dataset.from_dict({**columns, "labels": pairs.labels.tolist()})
     strategy = {"train_sampling_strategy": "group_by_length"} if grouped else {}
@@ -142,18 +160,28 @@ def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Meas
     return measure
 
 
-def cross_encoder_trainer(pairs: PairList, precision: str) -> Measure:
-    """Instances a second of sentence_transformers.CrossEncoderTrainer; it tokenises as it goes."""
+def cross_encoder_trainer(pairs: PairList, precision: str, device: str = "cpu", **config: Any) -> Measure:
+    """Instances a second of sentence_transformers.CrossEncoderTrainer; it tokenises as it goes.
+
+    `config` are settings of the model that differ from those in its folder.
+    """
+    from datasets import Dataset
+    from sentence_transformers.cross_encoder import CrossEncoder as SentenceCrossEncoder
+    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
+
     first, second = ([text[side] for text in pairs.texts] for side in (0, 1))
     data = Dataset.from_dict({"query": first, "document": second, "label": pairs.labels.tolist()})
 
     def measure() -> float:
-        model = SentenceCrossEncoder(str(pairs.path), num_labels=2, max_length=pairs.max_length, device="cpu")
-        clock = Clock()
+        model = SentenceCrossEncoder(
+            str(pairs.path), num_labels=2, max_length=pairs.max_length, device=device, config_kwargs=config
+        )
+        clock = Clock(device)
         with tempfile.TemporaryDirectory() as folder:
             trainer = CrossEncoderTrainer(
                 model=model,
-                args=CrossEncoderTrainingArguments(**arguments(folder, precision)),
+                args=CrossEncoderTrainingArguments(**arguments(folder, precision, device)),
                 train_dataset=data,
                 loss=CrossEntropyLoss(model),
                 callbacks=[clock],

@@ -1,5 +1,6 @@
 """Interleaved measurement: every round runs every contender once, so that a noisy minute hits all of them."""
 
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -11,10 +12,16 @@ Measure = Callable[[], float]
 """Does some work once; returns units a second."""
 
 
-def interleaved(measures: dict[str, Measure], rounds: int) -> dict[str, list[float]]:
-    """Rates by contender, one a round; an unmeasured round comes first."""
+def interleaved(measures: dict[str, Measure], rounds: int, seconds: float = math.inf) -> dict[str, list[float]]:
+    """Rates by contender, one a round; an unmeasured round comes first.
+
+    After one measured round, none begins later than `seconds` after the start.
+    """
     found: dict[str, list[float]] = {name: [] for name in measures}
+    started = time.monotonic()
     for number in range(rounds + 1):
+        if number > 1 and time.monotonic() - started > seconds:
+            break
         for name, measure in measures.items():
             value = measure()
             if number:

@@ -1,0 +1,1 @@
+"""Checks and measurements of a GPU, which a processor stands in for where there is none."""

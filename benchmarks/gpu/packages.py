@@ -1,0 +1,110 @@
+"""Packages that the benchmark needs beyond torch and transformers: which are missing, and a folder to carry.
+
+The folder is for a machine without a network. Tests, headers and parts of Arrow that nothing here uses are left out of
+it, and it is packed into one archive. Uses the standard library alone.
+
+python -m benchmarks.gpu.packages FOLDER [--python 3.12]
+"""
+
+import argparse
+import lzma
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_LOCKS = ("requirements.lock", "requirements-bench.lock")
+_OLDEST = {"torch": (2, 11), "transformers": (5, 15)}
+CARRIED = (
+    *("annotated-types", "pydantic", "pydantic_core", "typing-inspection", "typing_extensions"),
+    *("pandas", "pyarrow", "python-dateutil", "scipy", "tzdata"),
+    # sentence-transformers, the contender, with what its trainer imports
+    *("accelerate", "cloudpickle", "datasets", "dill", "joblib", "multiprocess", "narwhals", "psutil"),
+    *("scikit-learn", "sentence-transformers", "threadpoolctl", "xxhash"),
+)
+"""Distributions in the folder; all others come with torch and transformers."""
+_INSIDE = "site-packages"
+"""Name of the folder inside, by which dill, which datasets uses, knows modules that it need not save."""
+_UNUSED_FOLDERS = ("tests", "include", "bin", "__pycache__")
+_UNUSED_FILES = ("*.pyi", "*.pyx", "*.pxd", "*.pxi", "*.h", "*.a", "pyarrow/*flight*", "pyarrow/*s3*")
+
+
+def describe_missing(names: Iterable[str]) -> str | None:
+    """One line that names the missing and too old packages and the remedy, or None if there are none."""
+    missing = [name for name in names if find_spec(name) is None]
+    old = [
+        f"{name} {version(name)} (needed: {'.'.join(map(str, least))})"
+        for name, least in _OLDEST.items()
+        if name not in missing and _is_older(name, least)
+    ]
+    if not missing and not old:
+        return None
+    reasons = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"too old: {', '.join(old)}"] * bool(old)
+    remedy = "install what belongs to torch and transformers, and carry the rest: run `make gpu-packages` on a machine "
+    return f"{sys.executable}: {'; '.join(reasons)}; {remedy}with a network and copy build/gpu-packages.tar.xz here"
+
+
+def _is_older(name: str, least: tuple[int, ...]) -> bool:
+    try:
+        found = tuple(int(number) for number in re.findall(r"\d+", version(name))[: len(least)])
+    except PackageNotFoundError:
+        return False
+    return found < least
+
+
+def list_requirements() -> list[str]:
+    """The carried distributions with the locked versions."""
+    locked = dict(
+        line.lower().split("==")
+        for name in _LOCKS
+        for line in (_ROOT / name).read_text("utf-8").split()
+        if "==" in line
+    )
+    return [f"{name}=={locked[name.lower()]}" for name in CARRIED]
+
+
+def collect(folder: Path, python: str) -> None:
+    """Installs the distributions into a new folder, for this version of Python, and leaves out what is not used."""
+    shutil.rmtree(folder, ignore_errors=True)
+    target = str(folder / _INSIDE)
+    options = ["--no-deps", "--no-compile", "--only-binary=:all:", "--python-version", python, "--target", target]
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *list_requirements()], check=True)
+    for name in _UNUSED_FOLDERS:
+        for unused in [path for path in folder.rglob(name) if path.is_dir()]:
+            shutil.rmtree(unused, ignore_errors=True)
+    for pattern in _UNUSED_FILES:
+        for unused in [path for path in folder.rglob(pattern) if path.is_file()]:
+            unused.unlink()
+
+
+def pack(folder: Path) -> Path:
+    """Writes the folder as an archive next to it."""
+    archive = folder.with_name(f"{folder.name}.tar.xz")
+    with lzma.open(archive, "wb", preset=6) as stream, tarfile.open(fileobj=stream, mode="w") as content:
+        content.add(folder, folder.name)
+    return archive
+
+
+def main() -> None:
+    """Collects, packs and says how large both are."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.packages", description="Collects packages to carry."
+    )
+    parser.add_argument("folder", type=Path)
+    this = f"{sys.version_info.major}.{sys.version_info.minor}"
+    parser.add_argument("--python", default=this, help=f"version of Python that will use them, by default {this}")
+    options = parser.parse_args()
+    collect(options.folder, options.python)
+    size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
+    archive = pack(options.folder)
+    print(f"{options.folder}: {size / 2**20:.0f} MiB; {archive}: {archive.stat().st_size / 2**20:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
