@@ -24,6 +24,7 @@ from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
+from trainables.utils.memory import keep_freed_memory
 
 BATCH_SIZE = 32
 _RATE, _CLIP = 2e-5, 1.0
@@ -57,7 +58,11 @@ class PairList:
 def own_trainer(
     pairs: PairList, precision: str, batching: str, seed: int = 1, device: str = "cpu", **others: Any
 ) -> RankerTrainer:
-    """This engine's trainer of a whole epoch; `others` are further settings of training."""
+    """This engine's trainer of a whole epoch; `others` are further settings of training.
+
+    Freed memory is kept from then on, as in a trial, for the contenders in this process as well.
+    """
+    keep_freed_memory()
     settings = RankerTrainingSettings.model_validate(
         {
             "instances": len(pairs.texts),

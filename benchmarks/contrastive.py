@@ -24,7 +24,7 @@ from trainables.models import pretrained as weights
 from trainables.models.tokenizer import load_tokenizer
 from trainables.specs import environment
 from trainables.specs.environment import DeviceType
-from trainables.training.determinism import enable_determinism
+from trainables.training.process import prepare_process
 
 _FILE = Path(__file__).parents[2] / "shared" / "data" / "wiki-sentences" / "sentences.txt"
 _BOTH = (encoders.sentence_transformers, encoders.own)
@@ -115,7 +115,7 @@ def main() -> None:
     given = parser.parse_args()
     quiet()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    enable_determinism(threads=1)
+    prepare_process(threads=1)
     device: DeviceType = "cuda" if torch.cuda.is_available() else "cpu"
     units = environment.has_bf16_units(device)
     precisions = ["fp32", "bf16"] if units or given.bf16 else ["fp32"]

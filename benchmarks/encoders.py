@@ -27,8 +27,8 @@ from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.trainer import EncoderTrainer, sample_batch
 from trainables.specs.checkpoints import Segment
 from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings, NoiseSmoothing
-from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import make_token_batch
+from trainables.training.process import prepare_process
 from trainables.utils.arrays import Ints
 
 BATCH_SIZE, LONGEST = 64, 32
@@ -104,7 +104,7 @@ def own(training: Training, seed: int) -> Trained:
             "precision": training.precision,
         }
     )
-    enable_determinism(torch.get_num_threads())
+    prepare_process(torch.get_num_threads())
     trainer = EncoderTrainer(training.encoder(seed), settings, seed, training.sentences)
     started = time.perf_counter()
     trainer.train(Segment(0, training.total, NoiseSmoothing()), training.total)

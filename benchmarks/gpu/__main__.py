@@ -71,10 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     import torch
 
     from benchmarks.contenders import quiet
-    from trainables.training.determinism import enable_determinism
+    from trainables.training.process import prepare_process
 
     quiet()
-    enable_determinism(threads=2)
+    prepare_process(threads=2)
     is_gpu = torch.cuda.is_available()
     describe_parts(options.parts, is_gpu)
     rows, seconds = dict[str, list[Row]](), dict[str, float]()

@@ -13,7 +13,7 @@ from benchmarks.gpu import models
 from benchmarks.gpu.models import Size
 from benchmarks.gpu.parts import Place
 from benchmarks.gpu.report import Row, confirmed, measured, not_measured
-from trainables.training.determinism import enable_determinism
+from trainables.training.process import prepare_process
 
 _TOGETHER, _ROUNDS = (1, 2, 4), 3
 _SETTINGS = {"cuda": {"precision": "bf16", "tokens_per_micro_batch": 16384}, "cpu": {"precision": "fp32"}}
@@ -75,7 +75,7 @@ def _train(path: Path, device: str, batches: int) -> float:
     """Instances a second of one trial; a first epoch is not measured."""
     try:
         contenders.quiet()
-        enable_determinism(threads=1)
+        prepare_process(threads=1)
         pairs = models.make_pairs(path, models.draw_lengths("question pairs", batches * contenders.BATCH_SIZE))
         measure = contenders.own(pairs, batching="random", device=device, **_SETTINGS[device])
         measure()

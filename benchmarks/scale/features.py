@@ -10,7 +10,6 @@ from benchmarks.measure import interleaved, rate, show
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.pretrained import resolve_model_path
 from trainables.specs.ranker import RankerModelSettings
-from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import (
     MAX_STORED_BYTES,
     FeatureReader,
@@ -18,6 +17,7 @@ from trainables.training.frozen_features import (
     count_texts_within,
     make_token_batch,
 )
+from trainables.training.process import prepare_process
 from trainables.utils.arrays import Ints
 from trainables.utils.random import make_generator
 
@@ -53,7 +53,7 @@ def _draw_texts() -> _RandomTexts:
 
 def measure() -> None:
     """Print rates of reading and of computing anew, in batches as training draws them, and how far the bits agree."""
-    enable_determinism(1)
+    prepare_process(1)
     settings = RankerModelSettings.model_validate({"frozen_layers": 5, "pooling": "cosine", "max_length": 128})
     model, texts = CrossEncoder(resolve_model_path(_MODEL), settings, 0), _draw_texts()
     order = make_generator(1, "benchmark order", 0).permutation(_TEXTS).reshape(-1, _BATCH)

@@ -17,7 +17,7 @@ from trainables.models.packing import PackedBatch
 from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.reranking.tokens import Chunk
 from trainables.training.batching import split_into_micro_batches
-from trainables.training.determinism import enable_determinism
+from trainables.training.process import prepare_process
 
 Scores = npt.NDArray[np.float32]
 
@@ -38,7 +38,7 @@ class ChunkScorer:
     """
 
     def __init__(self, paths: Sequence[Path], precision: Precision, threads: int) -> None:
-        enable_determinism(threads)
+        prepare_process(threads)
         self._models: list[Classifier] = [load_classifier(path) for path in paths]
         self._precision: Precision = precision
 

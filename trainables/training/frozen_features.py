@@ -26,7 +26,7 @@ from trainables.storage import open_storage
 from trainables.storage.base import Storage
 from trainables.storage.leases import Leases
 from trainables.training.batching import split_into_micro_batches
-from trainables.training.determinism import enable_determinism
+from trainables.training.process import prepare_process
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import has_checksum, is_intact, verify_file, write_with_checksum
 from trainables.utils.hashing import hash_json
@@ -319,7 +319,7 @@ class EncoderInputs(ABC):
         self.tokenize_once(on_wait)
         model, training = self._trial.specification.model, self._trial.specification.training
         if model and training and model.frozen_layers:
-            enable_determinism(training.threads)
+            prepare_process(training.threads)
             yield from self.features.compute_missing(lambda: self.load_model(seed=0), self._lease_storage, on_wait)
 
     @cached_property

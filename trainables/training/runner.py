@@ -9,8 +9,8 @@ import numpy as np
 from trainables.specs.checkpoints import Segment, get_run_segments
 from trainables.specs.environment import detect_environment
 from trainables.specs.trial import TrialResult, TrialSpec
-from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import EncoderInputs
+from trainables.training.process import prepare_process
 from trainables.training.resume import ResumableTraining
 from trainables.training.trainer import Trainer
 from trainables.utils.errors import MachineError
@@ -41,7 +41,7 @@ class BaseRun(ABC):
             raise MachineError(
                 "the processor or the libraries differ from those in the specification, so results may differ"
             )
-        enable_determinism(specification.training.threads)
+        prepare_process(specification.training.threads)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
         self._training = specification.training
         self.trainer = self._make_trainer()

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 from trainables.models.transformer import Transformer
 from trainables.specs.plugin import Throughput
 from trainables.specs.trial import TrialSpec
-from trainables.training.determinism import enable_determinism
 from trainables.training.frozen_features import EncoderInputs, InMemoryFeatures
+from trainables.training.process import prepare_process
 from trainables.training.trainer import Trainer
 from trainables.utils.arrays import Ints
 
@@ -56,7 +56,7 @@ def measure_workload(
     """
     training = trial.specification.training
     assert training is not None
-    enable_determinism(training.threads)
+    prepare_process(training.threads)
     start = time.perf_counter()
     model = load_model()
     loaded = time.perf_counter()

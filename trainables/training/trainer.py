@@ -14,12 +14,15 @@ from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.checkpoints import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
 from trainables.training.checkpoints import load_weights_into
-from trainables.training.embedding_gradient import EmbeddingGradient
+from trainables.training.embedding_optimizer import EmbeddingOptimizer
 
 GradientFunction = Callable[[int, float], float]
 """Function of (0-based batch number, current smoothing strength) that returns the batch's loss.
 
 It adds the gradient of the loss to the gradients of the model."""
+
+
+_BETAS = (0.9, 0.999)
 
 
 def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:
@@ -58,17 +61,22 @@ class Trainer:
         self.history: list[dict[str, float]] = []
         self._best_weights = BestWeights(settings.checkpoint)
         head, body = model.head_parameters(), model.trainable_parameters()
-        groups = [[body[name] for name in body if name not in head], list(head.values())]
+        words = model.trained_word_embedding
+        # On a processor alone: on a GPU the gain was not measured.
+        self._words: EmbeddingOptimizer | None = None
+        if words is not None and self.device.type == "cpu":
+            self._words = EmbeddingOptimizer(words, _BETAS, settings.adam_epsilon, settings.weight_decay)
+        self._names = {parameter: name for name, parameter in body.items()}
+        self._words_name = self._names.pop(self._words.weight) if self._words is not None else ""
+        groups = [[each for each, name in self._names.items() if name not in head], list(head.values())]
         self._learning_rates = [settings.learning_rate, settings.get_head_learning_rate()]
         self._optimizer = torch.optim.AdamW(
             [{"params": params, "lr": rate} for params, rate in zip(groups, self._learning_rates, strict=True)],
+            betas=_BETAS,
             eps=settings.adam_epsilon,
             weight_decay=settings.weight_decay,
             fused=True,
         )
-        words = model.trained_word_embedding
-        # On a processor alone: on a GPU the gain was not measured.
-        self._word_gradient = EmbeddingGradient(words) if words and self.device.type == "cpu" else None
 
     def _train(
         self,
@@ -100,17 +108,30 @@ class Trainer:
     def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[float, float]:
         settings = self.settings
         self._optimizer.zero_grad()
-        with self._word_gradient.collect() if self._word_gradient else nullcontext():
+        with self._words.collect() if self._words else nullcontext():
             loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
         if not math.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} after {self.instances_seen} instances")
-        nn.utils.clip_grad_norm_(self.model.trainable_parameters().values(), settings.gradient_norm)
+        scale = self._clip_gradients()
         factor = learning_rate_factor(self.instances_seen, settings)
         for group, rate in zip(self._optimizer.param_groups, self._learning_rates, strict=True):
             group["lr"] = rate * factor
         self._optimizer.step()
+        if self._words is not None:
+            self._words.step(self._learning_rates[0] * factor, scale)
         self.instances_seen += settings.batch_size
         return loss, factor
+
+    def _clip_gradients(self) -> float:
+        """Scale the gradients of the optimizer to the largest norm, and return the factor, at most 1, for the words."""
+        parameters = [each for each in self._names if each.grad is not None]
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        words = [] if self._words is None else [self._words.gradient]
+        norm = nn.utils.get_total_norm([*gradients, *words])
+        scale = float((self.settings.gradient_norm / (norm + 1e-6)).clamp(max=1.0))  # as torch's clip_grad_norm_
+        if scale != 1.0:
+            nn.utils.clip_grads_with_norm_(parameters, self.settings.gradient_norm, norm)
+        return scale
 
     @property
     def best_evaluation(self) -> BestEvaluation | None:
@@ -145,9 +166,10 @@ class Trainer:
             f"{WEIGHTS_PREFIX}{name}": value.detach() for name, value in self.model.trainable_parameters().items()
         }
         if not final:
-            names = {parameter: name for name, parameter in self.model.trainable_parameters().items()}
-            for parameter, moments in self._optimizer.state.items():
-                tensors |= {f"{kind}/{names[parameter]}": value for kind, value in moments.items()}
+            states = {self._names[parameter]: state for parameter, state in self._optimizer.state.items()}
+            if self._words is not None:
+                states[self._words_name] = self._words.get_state()
+            tensors |= {f"{kind}/{name}": value for name, state in states.items() for kind, value in state.items()}
             tensors |= self._best_weights.get_tensors_to_save(self.instances_seen)
         saved = {name: value.cpu().contiguous() for name, value in tensors.items()}
         return Checkpoint(self.instances_seen, saved, list(self.history), best=self.best_evaluation)
@@ -157,12 +179,19 @@ class Trainer:
         self.instances_seen, self.history = checkpoint.instances, list(checkpoint.history)
         self._best_weights.restore(checkpoint)
         load_weights_into(self.model.trainable_parameters(), checkpoint.weights)
-        for name, parameter in self.model.trainable_parameters().items():
-            kinds = ("step", "exp_avg", "exp_avg_sq")
-            if f"step/{name}" in checkpoint.tensors:
-                self._optimizer.state[parameter] = {
-                    kind: checkpoint.tensors[f"{kind}/{name}"].to(parameter.device, copy=True) for kind in kinds
-                }
+        states = {
+            name: {
+                kind: checkpoint.tensors[f"{kind}/{name}"].to(parameter.device, copy=True)
+                for kind in ("step", "exp_avg", "exp_avg_sq")
+                if f"{kind}/{name}" in checkpoint.tensors
+            }
+            for name, parameter in self.model.trainable_parameters().items()
+        }
+        for parameter, name in self._names.items():
+            if states[name]:
+                self._optimizer.state[parameter] = states[name]
+        if self._words is not None:
+            self._words.load_state(states[self._words_name])
 
     def hash_weights(self) -> str:
         """Return the SHA-256 over the trained parameters, bit for bit."""

@@ -1,12 +1,14 @@
-"""Determinism of torch: the same computation gives the same bits."""
+"""Settings of a process that trains or scores: torch computes the same bits every time, and freed memory is kept."""
 
 import os
 
 import torch
 
+from trainables.utils.memory import keep_freed_memory
 
-def enable_determinism(threads: int) -> None:
-    """Make torch compute the same bits every time.
+
+def prepare_process(threads: int) -> None:
+    """Make torch compute the same bits every time, and keep the memory of freed tensors for the next ones.
 
     The number of threads is fixed, and kernels that add in an undefined order are not used.
 
@@ -20,3 +22,4 @@ def enable_determinism(threads: int) -> None:
     torch.use_deterministic_algorithms(True)
     # Deterministic algorithms also fill every new tensor by default. No tensor is read before it is written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    keep_freed_memory()

@@ -1,0 +1,34 @@
+"""A process that trains keeps the memory of freed tensors: allocating them again takes no pages from the system."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+_WORK = """
+import resource, sys
+import torch
+from trainables.training.process import prepare_process
+if sys.argv[1] == "kept":
+    prepare_process(1)
+def use():
+    _ = [torch.empty(1 << 22).fill_(1.0) for _ in range(5)]
+use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+use()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def count_faults(kind: str) -> int:
+    # Huge pages would take few faults for any amount of memory; torch does not ask for them unless it is told to.
+    done = subprocess.run([sys.executable, "-c", _WORK, kind], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is not GNU's")
+def test_freed_memory_is_kept() -> None:
+    pages_of_one_tensor = (1 << 24) // 4096
+    assert count_faults("given back") > pages_of_one_tensor
+    assert count_faults("kept") < pages_of_one_tensor / 10
