@@ -102,7 +102,7 @@ def is_installed(name: str) -> bool:
 
 
 def test_nothing_needed_is_missing_from_what_is_carried_and_nothing_is_needless() -> None:
-    """Some versions of transformers bring pydantic, others do not; `make test` does not install the contender's trainer."""
+    """Some versions of transformers bring pydantic, others do not. The trainer may be missing: only benchmarks need it."""
     asked = ("pydantic", "pandas", "pyarrow", "scipy", "sentence-transformers", "accelerate", "datasets")
     there, carried = list_needed(("torch", "transformers")), {canonicalize_name(name) for name in CARRIED}
     assert list_needed(asked) - there <= carried
