@@ -6,7 +6,7 @@ python -m benchmarks.scale [features] [requests] [places] [preparation]
 import sys
 
 from benchmarks.measure import machine
-from benchmarks.scale import features
+from benchmarks.scale import features, requests
 
 
 def _run_features() -> None:
@@ -14,7 +14,10 @@ def _run_features() -> None:
     features.derive()
 
 
-_PARTS = {"features": _run_features}
+_PARTS = {
+    "features": _run_features,
+    "requests": requests.measure,
+}
 
 
 if __name__ == "__main__":

@@ -35,6 +35,10 @@ _MAX_TRANSFERS = 16
 class RemoteRecords:
     """Remote copy of the runs, the plan and the report of one study.
 
+    The copy is listed once, since an object store takes a request for every 1,000 files. What this process uploads
+    is added to that listing. A study of which another process removes files from the copy uploads them again when it is
+    started the next time.
+
     Args:
         url: folder or URL of the copy.
     """
@@ -42,13 +46,14 @@ class RemoteRecords:
     def __init__(self, url: str) -> None:
         self._url, self._storage = url, open_storage(url)
         self._damaged: set[str] = set()
+        self._listed_paths: set[str] | None = None
 
     def upload_evaluation(self, folder: Path, run_id: str, split: Split) -> None:
         """Upload a recorded evaluation. The record is last, because it implies that the other files exist."""
         for name in run_record.list_record_files(split):
             path = run_record.get_run_folder(folder, run_id) / name
             if path.is_file():
-                self._storage.put_file(f"runs/{run_id}/{name}", path)
+                self._upload_file(f"runs/{run_id}/{name}", path)
 
     def download_evaluation(self, folder: Path, run_id: str, split: Split) -> bool:
         """Download a recorded evaluation into the folder, and return whether there is one.
@@ -88,8 +93,8 @@ class RemoteRecords:
         Raises:
             UserError: if a record in the folder is damaged.
         """
-        remote_paths = self._storage.list_paths()
-        recorded = [evaluation for path in remote_paths if (evaluation := _parse_record_path(path))]
+        remote_paths = self._list_paths()
+        recorded = [evaluation for path in sorted(remote_paths) if (evaluation := _parse_record_path(path))]
         missing = [
             (run_id, split) for run_id, split in recorded if not run_record.is_run_finished(folder, run_id, split)
         ]
@@ -100,8 +105,10 @@ class RemoteRecords:
         swept = {
             path for path in remote_paths if re.fullmatch(r"swept/\w+\.json", path) and not (folder / path).is_file()
         }
-        for path in swept | markers & set(remote_paths):
-            self._storage.get_file(path, folder / path)
+        with ThreadPoolExecutor(_MAX_TRANSFERS) as transfers:
+            list(
+                transfers.map(lambda path: self._storage.get_file(path, folder / path), swept | markers & remote_paths)
+            )
         return sorted({run_id for run_id, _ in done})
 
     def upload_all(self, folder: Path, mode: str) -> None:
@@ -123,7 +130,7 @@ class RemoteRecords:
             folder: folder of the study.
             mode: mode of the tracking; the notes are uploaded only if it is online.
         """
-        remote_paths = set(self._storage.list_paths()) - self._damaged
+        remote_paths = self._list_paths() - self._damaged
         local_paths = {path.relative_to(folder).as_posix() for path in folder.glob("runs/*/*") if path.is_file()}
         recorded = [evaluation for path in sorted(local_paths) if (evaluation := _parse_record_path(path))]
         new_paths = local_paths - remote_paths
@@ -200,9 +207,21 @@ class RemoteRecords:
             return False
         return True
 
+    def _list_paths(self) -> set[str]:
+        """Return the paths of all files of the copy; the storage is listed once."""
+        if self._listed_paths is None:
+            self._listed_paths = set(self._storage.list_paths())
+        return self._listed_paths
+
+    def _upload_file(self, path: str, source: Path) -> None:
+        self._storage.put_file(path, source)
+        self._damaged.discard(path)
+        if self._listed_paths is not None:
+            self._listed_paths.add(path)
+
     def _upload_files(self, folder: Path, names: Iterable[str]) -> None:
         with ThreadPoolExecutor(_MAX_TRANSFERS) as transfers:
-            list(transfers.map(lambda name: self._storage.put_file(name, folder / name), names))
+            list(transfers.map(lambda name: self._upload_file(name, folder / name), names))
 
 
 class RecordUploader:

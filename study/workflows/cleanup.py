@@ -55,10 +55,10 @@ def check_writable(study: Study) -> None:
 class CheckpointEvictor:
     """Evicts checkpoints when they exceed the studies' `cache.max_size`.
 
-    On some file systems, listing a storage takes one request for each checkpoint. So the evictor remembers a listing
-    and adds what the studies' own runs have written since. It lists the storage again only when there is something to
-    evict: the checkpoints exceed the budget, and at least 5 % of their bytes are no longer needed. Other studies write
-    to the same storage, so it is also listed again after ten minutes.
+    Listing a storage takes time, and on object stores requests. So the evictor remembers a listing and adds what the
+    studies' own runs have written since, with a request for each trial and each new checkpoint. It lists the storage
+    again only when there is something to evict: the checkpoints exceed the budget, and at least 5 % of their bytes are
+    no longer needed. Other studies write to the same storage, so it is also listed again after ten minutes.
 
     Args:
         schedulers: know which checkpoints are still needed, each for its study. All studies have the same cache.

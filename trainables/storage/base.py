@@ -35,6 +35,8 @@ class Storage(ABC):
 
     poll_interval_s: float
     """Seconds to wait between two checks for a change."""
+    heartbeat_s: float
+    """Seconds between two heartbeats of the holder of a lease."""
 
     @abstractmethod
     def subfolder(self, name: str) -> "Storage":

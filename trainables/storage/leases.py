@@ -15,8 +15,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from trainables.storage.base import Marker, Storage
 from trainables.utils.system import get_machine_id, has_exited
 
-HEARTBEAT_S = 5.0
-"""Seconds between two heartbeats of the holder of a lease."""
 LEASE_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a lease expires."""
 
@@ -26,13 +24,14 @@ class Leases:
 
     Args:
         storage: storage of the results that the leases protect.
-        heartbeat_s: seconds between two heartbeats.
+        heartbeat_s: seconds between two heartbeats. If None, those of the storage.
         timeout_s: seconds without a heartbeat after which another process may take the lease. This process measures
             them with its own clock, from the moment it saw the last heartbeat, because the clocks of a cluster differ.
     """
 
-    def __init__(self, storage: Storage, heartbeat_s: float = HEARTBEAT_S, timeout_s: float = LEASE_TIMEOUT_S) -> None:
-        self._storage, self._heartbeat_s, self._timeout_s = storage, heartbeat_s, timeout_s
+    def __init__(self, storage: Storage, heartbeat_s: float | None = None, timeout_s: float = LEASE_TIMEOUT_S) -> None:
+        self._storage, self._timeout_s = storage, timeout_s
+        self._heartbeat_s = storage.heartbeat_s if heartbeat_s is None else heartbeat_s
         self._seen: dict[str, tuple[Marker, float]] = {}
 
     @contextmanager
@@ -44,8 +43,8 @@ class Leases:
         """
         marker, owner = f"{name}.claim", f"{get_machine_id()} {os.getpid()} {uuid.uuid4().hex}"
         if not self._storage.create_marker(marker, owner):
-            self._delete_if_stale(marker)
-            if not self._storage.create_marker(marker, owner):
+            is_free = self._delete_if_stale(marker)
+            if not is_free or not self._storage.create_marker(marker, owner):
                 yield False
                 return
         released = threading.Event()
@@ -108,16 +107,19 @@ class Leases:
             with _ignore_errors():
                 self._storage.refresh_marker(marker, owner)
 
-    def _delete_if_stale(self, marker: str) -> None:
+    def _delete_if_stale(self, marker: str) -> bool:
+        """Delete a marker whose holder is dead, and return whether there is none now."""
         current = self._storage.read_marker(marker)
         if current is None:
-            return
+            return True
         last, since = self._seen.get(marker, (None, 0.0))
         if last != current:
             since = time.monotonic()
             self._seen[marker] = (current, since)
         if _is_owner_dead(current.text) or time.monotonic() - since > self._timeout_s:
             self._storage.delete_marker(marker, current.text)
+            return True
+        return False
 
 
 def _ignore_errors() -> AbstractContextManager[None]:

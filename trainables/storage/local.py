@@ -26,6 +26,7 @@ class LocalStorage(Storage):
     """
 
     poll_interval_s = 0.1
+    heartbeat_s = 5.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,13 +1,24 @@
-"""Storage on any fsspec file system that writes a file atomically, such as an object store."""
+"""Storage on any fsspec file system that writes a file atomically, such as an object store.
+
+Object stores take time and money for each request. So no method here makes a request for each stored folder, and none
+asks for what a listing contains.
+"""
 
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from trainables.storage.base import MANIFEST, Marker, Storage, StoredFile
 from trainables.utils.files import write_atomically
+
+_USED = "used"
+"""Empty file of a folder that says by its modification time when the folder was last used."""
+_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated")
+"""Names of the modification time in the listings of file systems: s3fs, adlfs, gcsfs and others."""
 
 
 class RemoteStorage(Storage):
@@ -21,7 +32,8 @@ class RemoteStorage(Storage):
         root: path of the folder, as `fsspec.core.url_to_fs` returns it.
     """
 
-    poll_interval_s = 1.0
+    poll_interval_s = 5.0
+    heartbeat_s = 20.0
 
     def __init__(self, filesystem: Any, root: str) -> None:
         self._filesystem, self._root = filesystem, root.rstrip("/")
@@ -35,16 +47,16 @@ class RemoteStorage(Storage):
         """Yield a temporary local folder; upload its files if the block succeeds, the manifest last."""
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
-            self._filesystem.makedirs(self._full_path(name), exist_ok=True)
             for path in sorted(Path(folder).iterdir(), key=lambda path: (path.name == MANIFEST, path.name)):
-                self._filesystem.put_file(str(path), self._full_path(name, path.name))
+                self.put_file(f"{name}/{path.name}", path)
 
     @contextmanager
     def read_folder(self, name: str) -> Iterator[Path]:
         """Yield a temporary local folder with the downloaded files."""
         with tempfile.TemporaryDirectory() as folder:
             for path in self._list_folder(name):
-                self._filesystem.get_file(path, str(Path(folder, path.rpartition("/")[2])))
+                if (file := path.rpartition("/")[2]) != _USED:
+                    self._filesystem.get_file(path, str(Path(folder, file)))
             yield Path(folder)
 
     def exists(self, name: str) -> bool:
@@ -54,8 +66,8 @@ class RemoteStorage(Storage):
 
     def list_folders(self) -> list[str]:
         """Return the names of all folders with a manifest, sorted."""
-        names = [path.rpartition("/")[2] for path in self._list_folder()]
-        return sorted(name for name in names if self._filesystem.exists(self._full_path(name, MANIFEST)))
+        parts = [path.split("/") for path in self.list_paths()]
+        return sorted(names[0] for names in parts if names[1:] == [MANIFEST])
 
     def remove(self, name: str) -> None:
         """Remove a folder, its manifest first; if that fails, files may remain."""
@@ -67,7 +79,7 @@ class RemoteStorage(Storage):
     def mark_used(self, name: str) -> None:
         """Write the empty file `used` into the folder, if possible."""
         with suppress(Exception):
-            self._filesystem.pipe_file(self._full_path(name, "used"), b"")
+            self._filesystem.pipe_file(self._full_path(name, _USED), b"")
 
     def list_files(self) -> Iterator[StoredFile]:
         """Yield all files in folders."""
@@ -79,7 +91,7 @@ class RemoteStorage(Storage):
         start = len(self._root) + 1
         for path, info in files.items():
             if "/" in path[start:]:
-                yield StoredFile(path[start:], info["size"], self._filesystem.modified(path).timestamp())
+                yield StoredFile(path[start:], info["size"], self._get_modified_at(path, info))
 
     def get_folder_size(self, name: str) -> int:
         """Return the bytes of all files below a folder; 0 if it does not exist."""
@@ -91,11 +103,8 @@ class RemoteStorage(Storage):
 
     def put_file(self, name: str, source: Path) -> None:
         """Upload a local file."""
-        try:
-            self._filesystem.put_file(str(source), self._full_path(name))
-        except FileNotFoundError:  # the folder is missing; a check beforehand would cost object stores a request
-            self._filesystem.makedirs(self._full_path(name).rpartition("/")[0], exist_ok=True)
-            self._filesystem.put_file(str(source), self._full_path(name))
+        path = self._full_path(name)
+        self._write_file(path, lambda: self._filesystem.put_file(str(source), path))
 
     def get_file(self, name: str, target: Path) -> None:
         """Download a file to a local path, atomically."""
@@ -113,28 +122,28 @@ class RemoteStorage(Storage):
 
     def create_marker(self, name: str, text: str) -> bool:
         """Create a marker if the file system can, and return whether it now has this text."""
-        self._filesystem.makedirs(self._root, exist_ok=True)
+        path, content = self._full_path(name), _encode_marker(text)
         try:
-            self._filesystem.pipe_file(self._full_path(name), text.encode(), mode="create")
+            self._write_file(path, lambda: self._filesystem.pipe_file(path, content, mode="create"))
         except FileExistsError:
             return False
         marker = self.read_marker(name)
         return marker is not None and marker.text == text
 
     def read_marker(self, name: str) -> Marker | None:
-        """Return a marker with its modification time, or None if it does not exist."""
+        """Return a marker with the stamp in its second line, or None if it does not exist."""
         self._filesystem.invalidate_cache()
         try:
-            text = self._filesystem.cat_file(self._full_path(name)).decode()
-            return Marker(text, str(self._filesystem.modified(self._full_path(name))))
+            text, _, stamp = self._filesystem.cat_file(self._full_path(name)).decode().partition("\n")
         except FileNotFoundError:
             return None
+        return Marker(text, stamp)
 
     def refresh_marker(self, name: str, text: str) -> None:
-        """Write a marker again if it still has this text."""
+        """Write a marker again, with another stamp, if it still has this text."""
         marker = self.read_marker(name)
         if marker is not None and marker.text == text:
-            self._filesystem.pipe_file(self._full_path(name), text.encode())
+            self._filesystem.pipe_file(self._full_path(name), _encode_marker(text))
 
     def delete_marker(self, name: str, text: str) -> None:
         """Delete a marker if it still has this text."""
@@ -149,9 +158,33 @@ class RemoteStorage(Storage):
     def _full_path(self, *names: str) -> str:
         return "/".join([self._root, *names])
 
+    def _write_file(self, path: str, write: Callable[[], object]) -> None:
+        """Write a file; if that fails, write it again after its folder was created.
+
+        Creating the folder beforehand would cost object stores a request.
+        """
+        try:
+            write()
+        except FileExistsError:
+            raise
+        except OSError:  # the types depend on the file system
+            self._filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+            write()
+
+    def _get_modified_at(self, path: str, info: dict[str, Any]) -> float:
+        """Return when a file was modified, from the listing if it says so."""
+        found = next((info[key] for key in _MODIFIED_KEYS if isinstance(info.get(key), datetime | float | int)), None)
+        modified_at = self._filesystem.modified(path) if found is None else found
+        return float(modified_at.timestamp() if isinstance(modified_at, datetime) else modified_at)
+
     def _list_folder(self, *names: str) -> list[str]:
         self._filesystem.invalidate_cache()
         try:
             return [path.rstrip("/") for path in self._filesystem.ls(self._full_path(*names), detail=False)]
         except FileNotFoundError:
             return []
+
+
+def _encode_marker(text: str) -> bytes:
+    """Return the content of a marker: its text, and in a second line a new stamp."""
+    return f"{text}\n{uuid.uuid4().hex}".encode()

@@ -55,6 +55,13 @@ def put(kept: Storage, name: str) -> None:
             (folder / MANIFEST).write_text("x" * BYTES)
 
 
+def names(place: str) -> set[str]:
+    """Names of the shared states of a storage in memory, without a request."""
+    start = place.removeprefix("memory:/") + "/"
+    paths = [path.removeprefix(start) for path in MemoryFileSystem.store if path.startswith(start)]
+    return {path.partition("/")[0] for path in paths} - {RESUME_FOLDER}
+
+
 def total(kept: Storage) -> int:
     return sum(file.size for file in kept.list_files())
 
@@ -110,17 +117,9 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
 ) -> None:
     """More than the budget is needed all the time."""
     work = begun(tmp_path, place("memory", tmp_path), "1KB")
-    monkeypatch.setattr(
-        work,
-        "list_needed_checkpoints",
-        lambda: {*kept.list_folders(), *(f"{RESUME_FOLDER}/{name}" for name in slots.list_folders())},
-    )
-    counted, kept, said = (
-        Counted(monkeypatch, work.study.checkpoints_url),
-        open_storage(work.study.checkpoints_url),
-        list[str](),
-    )
-    slots = kept.subfolder(RESUME_FOLDER)
+    place_of_states = work.study.checkpoints_url
+    monkeypatch.setattr(work, "list_needed_checkpoints", lambda: names(place_of_states))
+    counted, kept, said = Counted(monkeypatch, place_of_states), open_storage(place_of_states), list[str]()
     trials = len(drive(work, kept, CheckpointEvictor([work], said.append)))
     assert 1 < counted.listings < trials / 3
     assert len(said) == 1

@@ -1,0 +1,223 @@
+"""Requests to an object store: of one trial, by the number of stored checkpoints, and of whole studies.
+
+Ray and the models are left out: the scheduler, the checkpoints, their leases and eviction and the copy of the records
+are the real ones, and a counting file system takes the place of the object store. One trial runs at a time.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from benchmarks.scale.counting import PROTOCOL, clear, count_requests
+from study.config.loader import Study, load_study
+from study.records import run_record as record
+from study.records.remote import RecordUploader, RemoteRecords
+from study.records.run_store import RunStore
+from study.scheduling.study_scheduler import StudyScheduler
+from study.scheduling.trials import ResolvedInputs, TrialRequest
+from study.workflows.cleanup import CheckpointEvictor
+from trainables.specs.base import Environment, RunSpec
+from trainables.specs.checkpoints import WEIGHTS_PREFIX, Checkpoint
+from trainables.storage import open_storage
+from trainables.storage.base import MANIFEST
+from trainables.training.resume import ResumableTraining
+
+KINDS = ("list", "exists", "get", "put", "delete")
+_STORED = (0, 1000, 10_000)
+_SEEDS = {"small": 1, "medium": 3, "large": 10}
+_FLOATS = 256
+_HERE = Environment(device="cpu", instruction_set="any", torch="1", transformers="1", numpy="1")
+_RESOLVED = ResolvedInputs("fingerprint", "sha256:0", Path("/nowhere"), _HERE)
+
+
+class _StandIn:
+    """Trainer that trains nothing; what `ResumableTraining` asks of a trainer."""
+
+    def __init__(self, run: RunSpec) -> None:
+        self.instances_seen, self.history, self._run = 0, list[dict[str, float]](), run
+
+    def make_checkpoint(self, final: bool) -> Checkpoint:
+        weights = torch.full((_FLOATS,), float(self.instances_seen))
+        return Checkpoint(self.instances_seen, {f"{WEIGHTS_PREFIX}layer": weights}, [])
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        self.instances_seen = checkpoint.instances
+
+    def load_best_weights(self) -> None:
+        pass
+
+
+def run_trial(request: TrialRequest) -> int:
+    """Run what a trial does to the storage of the checkpoints, and return how many checkpoints it saved."""
+    run, saved = request.trial.specification, 0
+    if run.training is None:
+        return saved
+    trainer = _StandIn(run)
+    training = ResumableTraining(request.trial, trainer)  # type: ignore[arg-type]
+    while not training.is_finished:
+        with training.lease_to_next_checkpoint() as stop:
+            saved += stop > trainer.instances_seen
+            trainer.instances_seen = stop
+    return saved
+
+
+def make_study(folder: Path, seeds: int, max_size: str = "1TB") -> Study:
+    """Return a study with 20 configurations of each system, whose checkpoints and copy are in the counting store."""
+    epsilon = [round(0.02 * number, 2) for number in range(1, 21)]
+    places = [
+        f"output.folder={folder / 'study'}",
+        f"cache.folder={folder / 'cache'}",
+        f"cache.checkpoints={PROTOCOL}://bucket/checkpoints",
+        f"output.remote={PROTOCOL}://bucket/records",
+        f"cache.max_size={max_size}",
+    ]
+    counts = [f"search.n_configurations.{name}=20" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
+    more = ["search.round_size=10", f"search.epsilon={epsilon}", f"seeds={[*range(1, seeds + 1)]}"]
+    return load_study("quick", ["training.precision=fp32", "confirm.seeds=[]", *places, *counts, *more])
+
+
+def _record(folder: Path, request: TrialRequest, scores: bytes) -> None:
+    run, split = request.trial.specification, request.split
+    value = int(run.id[:8], 16) / 2**32
+    summary = {"state": "finished", f"{split}/{request.trial.metric}": value}
+    entry = {"id": run.id, "state": "finished", "config": request.labels, "summary": summary}
+    curve = {"history": [{"instances": 32, "train/loss": 0.5}]} if split == "dev" else {}
+    record.write_run_record(folder, split, entry | curve, scores)
+
+
+def _make_scores() -> bytes:
+    row = {"split": "dev", "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
+    return record.encode_scores(pd.DataFrame([row]))
+
+
+class Requests(dict[str, Counter[str]]):
+    """Requests of the steps of a study: start, train, test, evict, copy, end."""
+
+    def add(self, step: str, work: Callable[[], object]) -> None:
+        """Do some work and add its requests to those of a step."""
+        with count_requests() as requests:
+            work()
+        self.setdefault(step, Counter()).update(requests)
+
+
+class Driven:
+    """A study that was driven to its end.
+
+    Attributes:
+        requests: requests by step.
+        n_trials: number of trials, finished ones included.
+        n_saved: number of checkpoints that the trials saved.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.requests, self.n_saved = Requests(), 0
+        records, scores = RemoteRecords(study.records_url or ""), _make_scores()
+        self.requests.add("start", lambda: records.download_study(study.folder, study.name))
+        self.requests.add("start", lambda: records.upload_all(study.folder, "offline"))
+        scheduler = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "plan-hash")
+        evictor, uploader = CheckpointEvictor([scheduler], print), RecordUploader(records, study.folder, print)
+        self.n_trials = 0
+
+        def run(request: TrialRequest) -> None:
+            self.n_saved += run_trial(request)
+
+        while not scheduler.is_finished:
+            request = scheduler.pop_request()
+            assert request is not None
+            self.requests.add(request.trial.action, partial(run, request))
+            _record(study.folder, request, scores)
+            self.requests.add("copy", partial(uploader.upload, request.trial.specification.id, request.split))
+            scheduler.mark_ended(request)
+            self.requests.add("evict", partial(evictor.on_trial_end, request))
+            self.n_trials += 1
+        self.requests.add("evict", evictor.evict_unneeded)
+        self.requests.add("end", lambda: uploader.upload_all("offline"))
+
+
+def fill(url: str, count: int) -> None:
+    """Store checkpoints of other runs."""
+    storage = open_storage(url)
+    for number in range(count):
+        with storage.write_folder(f"{number:016x}") as folder:
+            (folder / MANIFEST).write_text("{}")
+            (folder / "state.safetensors").write_bytes(b"0")
+
+
+def _show(name: str, requests: Counter[str], per: int = 1) -> None:
+    kinds = "".join(f"{requests[kind] / per:9.2f}" for kind in KINDS)
+    print(f"  {name:44}{kinds}{sum(requests.values()) / per:9.2f}", flush=True)
+
+
+def _show_header(title: str) -> None:
+    print(f"{title}\n  {'':44}{''.join(f'{kind:>9}' for kind in (*KINDS, 'all'))}")
+
+
+def measure_trials() -> None:
+    """Print the requests of single trials, by the number of checkpoints that the storage has."""
+    _show_header("requests of one trial")
+    for stored in _STORED:
+        with tempfile.TemporaryDirectory() as name:
+            clear()
+            study = make_study(Path(name), 1)
+            fill(study.checkpoints_url, stored)
+            scheduler = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "plan-hash")
+            seen = set[int]()
+            while (request := scheduler.pop_request()) is not None:
+                keys = len(scheduler.list_checkpoint_keys(request.trial.specification))
+                if keys in seen or not keys:
+                    continue
+                seen.add(keys)
+                for what in ("trains", "loads"):
+                    with count_requests() as requests:
+                        run_trial(request)
+                    _show(f"{stored} stored; {what} {keys} checkpoint{'s' * (keys != 1)}", requests)
+            with count_requests() as requests:
+                list(open_storage(study.checkpoints_url).list_files())
+            _show(f"{stored} stored; listing for the eviction", requests)
+
+
+def measure_leases() -> None:
+    """Print the requests of waiting for another run's checkpoint, a look each second, and of the signs of life."""
+    clear()
+    storage = open_storage(f"{PROTOCOL}://bucket/checkpoints")
+    from trainables.storage.leases import Leases
+
+    _show_header("requests of leases")
+    storage.create_marker("key.claim", "elsewhere 1 0123")
+    with count_requests() as requests, Leases(storage).try_acquire("key") as acquired:
+        assert not acquired
+    _show("one look while another run trains", requests)
+    with count_requests() as requests:
+        storage.refresh_marker("key.claim", "elsewhere 1 0123")
+    _show("one sign of life of the run that trains", requests)
+
+
+def measure_studies() -> None:
+    """Print the requests of whole studies of three sizes, with and without eviction."""
+    for max_size in ("1TB", "100KB"):
+        for seeds in _SEEDS.values():
+            with tempfile.TemporaryDirectory() as name:
+                clear()
+                driven = Driven(make_study(Path(name), seeds, max_size))
+                n_trials, total = driven.n_trials, sum(driven.requests.values(), Counter[str]())
+                _show_header(
+                    f"a study of {n_trials} trials that save {driven.n_saved} checkpoints, "
+                    f"cache.max_size {max_size}: requests a trial"
+                )
+                for step, requests in driven.requests.items():
+                    _show(step, requests, n_trials)
+                _show("all", total, n_trials)
+                again = Driven(make_study(Path(name), seeds, max_size))
+                _show("the finished study, started again (in all)", sum(again.requests.values(), Counter[str]()))
+
+
+def measure() -> None:
+    """Print all requests."""
+    measure_trials()
+    measure_leases()
+    measure_studies()

@@ -1,0 +1,43 @@
+"""What the benchmarks of the papers' scale count, at a small size."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.scale.counting import clear
+from benchmarks.scale.requests import Driven, make_study
+
+
+@pytest.mark.parametrize("max_size", ["1TB", "100KB"])
+def test_a_larger_study_takes_no_more_requests_a_trial(tmp_path: Path, max_size: str) -> None:
+    each = []
+    for seeds in (1, 2):
+        clear()
+        driven = Driven(make_study(tmp_path / str(seeds), seeds, max_size))
+        each.append(sum(driven.requests.values(), Counter[str]()).total() / driven.n_trials)
+    clear()
+    assert driven.n_trials > 150
+    assert each[1] < 1.1 * each[0] < 50
+
+
+def test_the_copy_of_the_records_is_listed_once(tmp_path: Path) -> None:
+    clear()
+    study = make_study(tmp_path, 1)
+    driven = Driven(study)
+    assert driven.requests["start"]["list"] + driven.requests["end"]["list"] == 1
+    assert driven.requests["copy"].keys() == {"put"}
+    again = Driven(study)
+    clear()
+    assert again.n_trials == 0
+    assert again.requests["start"]["list"] + again.requests["end"]["list"] == 1
+    assert sum(again.requests.values(), Counter[str]()).total() < 10
+
+
+def test_the_eviction_asks_for_each_new_checkpoint_and_each_trial(tmp_path: Path) -> None:
+    """And lists everything at the first trial and at the end."""
+    clear()
+    driven = Driven(make_study(tmp_path, 1))
+    clear()
+    assert set(driven.requests["evict"]) == {"list"}
+    assert driven.requests["evict"]["list"] <= driven.n_saved + driven.n_trials + 2
