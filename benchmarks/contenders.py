@@ -24,7 +24,7 @@ from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
-from trainables.utils.memory import keep_freed_memory
+from trainables.training.process import keep_freed_memory
 
 BATCH_SIZE = 32
 _RATE, _CLIP = 2e-5, 1.0
