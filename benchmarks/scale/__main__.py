@@ -6,7 +6,7 @@ python -m benchmarks.scale [features] [requests] [places] [preparation]
 import sys
 
 from benchmarks.measure import machine
-from benchmarks.scale import features, places, requests
+from benchmarks.scale import features, places, preparation, requests
 
 
 def _run_features() -> None:
@@ -18,6 +18,7 @@ _PARTS = {
     "features": _run_features,
     "requests": requests.measure,
     "places": places.measure,
+    "preparation": preparation.measure,
 }
 
 
