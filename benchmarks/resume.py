@@ -38,7 +38,7 @@ _HERE = Environment(device="cpu", instruction_set="any", torch="2.13.0", transfo
 _RESOLVED = ResolvedInputs("0" * 16, "sha256:0", Path("/nowhere"), _HERE)
 
 
-def _study(folder: Path, configurations: int) -> Study:
+def make_study(folder: Path, configurations: int) -> Study:
     """Searches of so many configurations in all: a twentieth of them of LS, as many of WSLS, the rest two-stage."""
     each = max(1, configurations // 20)
     ending = configurations // 2 - each
@@ -112,7 +112,7 @@ def _quietly(work: Callable[[], object]) -> None:
 def main(configurations: int) -> None:
     """Prints seconds."""
     with tempfile.TemporaryDirectory() as name:
-        study = _study(Path(name), configurations)
+        study = make_study(Path(name), configurations)
         _scores().to_parquet(Path(name, "scores.parquet"), index=False)
         started = time.perf_counter()
         scheduler = _conduct(study, Path(name, "scores.parquet"))

@@ -178,9 +178,9 @@ def simulated(study: Study, times: Times, seed: int, workers: int | None) -> tup
         return made.run(), made
 
 
-def bound(endless: Simulation, workers: int) -> float:
-    """The lower bound for so many places, from the same study with endless ones."""
-    train, test = endless.phases["train"], endless.phases["test"]
+def bound(endless: dict[str, Phase], workers: int) -> float:
+    """The lower bound for so many places, from the phases of the same study with endless ones."""
+    train, test = endless["train"], endless["test"]
     longest = sorted(test.pieces, reverse=True)
     together = [sum(longest[k * workers - k : k * workers + 1]) for k in range(1 + (len(longest) - 1) // workers)]
     return max(train.work / workers, train.end) + max(test.work / workers, *together)
@@ -210,7 +210,7 @@ def main(folder: str | None, seeds: int) -> None:
         print(f"{name}\n  {'places':>6} {'bound':>10} {'makespan':>10}  ratio (range)", flush=True)
         endless = {seed: simulated(study, times, seed, None)[1] for seed in range(seeds)}
         for workers in _WORKERS:
-            bounds = [bound(endless[seed], workers) for seed in range(seeds)]
+            bounds = [bound(endless[seed].phases, workers) for seed in range(seeds)]
             found = [simulated(study, times, seed, workers)[0] for seed in range(seeds)]
             ratios = [one / least for one, least in zip(found, bounds, strict=True)]
             spread = f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"

@@ -6,7 +6,7 @@ python -m benchmarks.scale [features] [requests] [places] [preparation]
 import sys
 
 from benchmarks.measure import machine
-from benchmarks.scale import features, requests
+from benchmarks.scale import features, places, preparation, requests
 
 
 def _run_features() -> None:
@@ -17,6 +17,8 @@ def _run_features() -> None:
 _PARTS = {
     "features": _run_features,
     "requests": requests.measure,
+    "places": places.measure,
+    "preparation": preparation.measure,
 }
 
 

@@ -79,7 +79,8 @@ class SystemSearch:
     @property
     def rounds_left(self) -> int:
         """Number of rounds after the current one."""
-        return -(-(self.search.n_configurations - len(self.configurations)) // self.search.round_size)
+        n_proposed = len(self.entries) + (len(self._round.configurations) if self._round else 0)
+        return -(-(self.search.n_configurations - n_proposed) // self.search.round_size)
 
     @property
     def in_progress(self) -> list[Configuration]:

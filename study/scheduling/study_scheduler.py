@@ -79,11 +79,12 @@ class StudyScheduler(BaseScheduler):
             name: self._make_search(name, count, find_exhausted_budget, (previous_log or {}).get(name))
             for name, count in counts.items()
         }
+        self._due_ids: dict[str, list[str]] = {}  # by system, ids of the due runs, without some that have ended
         self._swept = self._make_sweep_configurations(sweep_params)
         self._enqueue(((item, run) for item in [*self._fixed, *self._swept] for run in item.runs), "train")
-        for search in self.searches.values():
+        for name, search in self.searches.items():
             search.begin()
-            self._enqueue(search.get_due_runs(), "train")
+            self._enqueue_due_runs(name)
         self._advance()
 
     @property
@@ -200,7 +201,12 @@ class StudyScheduler(BaseScheduler):
         These are the checkpoints and resume checkpoints of pending and running runs, the checkpoints from which further
         proposals may start, and the final checkpoints of every configuration that may still be tested or kept.
         """
-        unfinished = [item for item in self.configurations if self._is_open(item)]
+        in_progress = {(item.id, item.role) for search in self.searches.values() for item in search.in_progress}
+        unfinished = [
+            item
+            for item in self.configurations
+            if (item.id, item.role) in in_progress or any(run.id in self._queue for run in item.runs)
+        ]  # they may still have runs to start or to finish
         waiting = {run.id: run for item in unfinished for run in item.runs if not self.store.is_finished(run.id, "dev")}
         reachable = (run for search in self.searches.values() for item in search.iter_reachable() for run in item.runs)
         names = {key for run in [*waiting.values(), *reachable] for key in self.list_checkpoint_keys(run)}
@@ -266,10 +272,10 @@ class StudyScheduler(BaseScheduler):
 
     def _advance(self) -> None:
         """Queue all trials that can start: more seeds, next rounds, the confirmation, then the test set."""
-        for search in self.searches.values():
-            while not search.is_finished and not any(run.id in self._queue for _, run in search.get_due_runs()):
+        for name, search in self.searches.items():
+            while not search.is_finished and not self._has_due_runs(name):
                 search.advance()
-                self._enqueue(search.get_due_runs(), "train")
+                self._enqueue_due_runs(name)
         if len(self._queue) or not all(search.is_finished for search in self.searches.values()):
             return
         if self._phase == "search" or (self._phase == "test" and self._needs_next_group()):
@@ -295,6 +301,18 @@ class StudyScheduler(BaseScheduler):
                 "test",
             )
             self._advance()
+
+    def _enqueue_due_runs(self, name: str) -> None:
+        due = self.searches[name].get_due_runs()
+        self._enqueue(due, "train")
+        self._due_ids[name] = [run.id for _, run in due]
+
+    def _has_due_runs(self, name: str) -> bool:
+        """Return whether a due run of a search is pending or running. Runs that have ended are not asked for again."""
+        due_ids = self._due_ids[name]
+        while due_ids and due_ids[-1] not in self._queue:
+            due_ids.pop()
+        return bool(due_ids)
 
     @property
     def _confirm_seeds_so_far(self) -> tuple[int, ...]:
@@ -331,11 +349,6 @@ class StudyScheduler(BaseScheduler):
         selected = [*self.select_winners().values(), *defaults]
         distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
         return [self._factory.with_seeds(item, seeds, "confirm") for item in distinct.values()]
-
-    def _is_open(self, item: Configuration) -> bool:
-        """Return whether a configuration may still have runs to start or to finish."""
-        in_progress = any(item in search.in_progress for search in self.searches.values())
-        return in_progress or any(run.id in self._queue for run in item.runs)
 
     def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
         """Return whether a failed run must not be tried again.

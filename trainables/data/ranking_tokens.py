@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ FORMAT = 2
 
 _NO_LIMIT = 10**9
 """Tokens that no text has. With this limit, unlike without one, the tokenizer does not warn of long texts."""
+
+_PIECES_PER_BLOCK = 50_000
+"""Arrays of token ids that are concatenated at once, because an array takes more memory than the ids of a text."""
 
 Ids = npt.NDArray[np.int32]
 Positions = Ints
@@ -168,7 +171,7 @@ def _write_tokens(
         zip(documents["document_id"], encode_texts(tokenizer, list(documents["text"]), max_kept), strict=True)
     )
 
-    pieces, truncated = list[Ids](), 0
+    blocks, pieces, truncated = list[Ids](), list[Ids](), 0
     starts = np.empty(len(candidates), dtype=np.int32)
     lengths = np.empty(len(candidates), dtype=np.int64)
     for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
@@ -181,6 +184,10 @@ def _write_tokens(
         pieces += [before, head, between, body, after]
         starts[row] = len(before) + len(head) + len(between)
         lengths[row] = starts[row] + len(body) + len(after)
+        if len(pieces) >= _PIECES_PER_BLOCK:
+            blocks.append(np.concatenate(pieces))
+            pieces.clear()
+    blocks += [np.concatenate(pieces)] if pieces else []
 
     ends = np.cumsum([(candidates["split"] == split).sum() for split in SPLITS]).tolist()
     meta: dict[str, Any] = {
@@ -191,10 +198,20 @@ def _write_tokens(
         "splits": dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
     with write_folder_with_checksums(folder) as draft:
-        np.save(draft / "ids.npy", np.concatenate(pieces))
+        with (draft / "ids.npy").open("wb") as stream:
+            _save_blocks(stream, blocks)
         np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(lengths)]))
         np.save(draft / "starts.npy", starts)
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _save_blocks(stream: BinaryIO, blocks: list[Ids]) -> None:
+    """Write what `np.save` writes of the concatenated blocks, without a copy of them."""
+    shape = (sum(map(len, blocks)),)
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    for block in blocks:
+        stream.write(block.astype(np.int32, copy=False).data)
 
 
 def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:

@@ -66,12 +66,16 @@ class RemoteStorage(Storage):
 
     def list_folders(self) -> list[str]:
         """Return the names of all folders with a manifest, sorted."""
+        if not self._list_folder():  # takes fewer requests than a listing of what does not exist
+            return []
         parts = [path.split("/") for path in self.list_paths()]
         return sorted(names[0] for names in parts if names[1:] == [MANIFEST])
 
     def remove(self, name: str) -> None:
         """Remove a folder, its manifest first; if that fails, files may remain."""
         with suppress(Exception):  # the exception types depend on the file system
+            if not self._list_folder(name):  # removing what does not exist takes several requests
+                return
             with suppress(FileNotFoundError):  # first the manifest: without it the rest is incomplete
                 self._filesystem.rm_file(self._full_path(name, MANIFEST))
             self._filesystem.rm(self._full_path(name), recursive=True)
@@ -133,10 +137,13 @@ class RemoteStorage(Storage):
     def read_marker(self, name: str) -> Marker | None:
         """Return a marker with the stamp in its second line, or None if it does not exist."""
         self._filesystem.invalidate_cache()
-        try:
-            text, _, stamp = self._filesystem.cat_file(self._full_path(name)).decode().partition("\n")
-        except FileNotFoundError:
-            return None
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder, "marker")
+            try:
+                self._filesystem.get_file(self._full_path(name), str(copy))  # s3fs takes two requests for `cat_file`
+            except FileNotFoundError:
+                return None
+            text, _, stamp = copy.read_text(encoding="utf-8").partition("\n")
         return Marker(text, stamp)
 
     def refresh_marker(self, name: str, text: str) -> None:

@@ -101,6 +101,20 @@ def test_tokens_are_mapped_and_made_once(
     assert len(list((prepared.folder.parents[1] / "tokens").iterdir())) == 3
 
 
+@pytest.mark.parametrize("at_once", [5, 60])
+def test_the_files_are_the_same_however_many_texts_are_joined_at_once(
+    prepared: RankingDataset, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """They are those of `np.save`."""
+    whole = make(prepared, tokenizer, 32)
+    monkeypatch.setattr("trainables.data.ranking_tokens._PIECES_PER_BLOCK", at_once)
+    parts = tokenize_pairs(prepared, tokenizer, "sha256:0", 32, tmp_path / "parts")
+    np.testing.assert_array_equal(parts.ids, whole.ids)
+    np.save(tmp_path / "saved.npy", np.array(whole.ids))
+    (file,) = (tmp_path / "parts").rglob("ids.npy")
+    assert file.read_bytes() == (tmp_path / "saved.npy").read_bytes()
+
+
 def test_special_tokens_of_roberta_are_doubled_between() -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast

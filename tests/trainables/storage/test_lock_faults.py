@@ -69,7 +69,7 @@ def test_signs_of_life_go_on_after_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Exception
 ) -> None:
     kept = open_storage(place(kind, tmp_path))
-    owner, name = (MemoryFileSystem, "cat_file") if kind == "memory" else (pathlib.Path, "read_text")
+    owner, name = (MemoryFileSystem, "get_file") if kind == "memory" else (pathlib.Path, "read_text")
     with Leases(kept, heartbeat_s=0.01).try_acquire("key"):
         with pytest.MonkeyPatch.context() as patch:
             broken(patch, owner, name, error, times=5)

@@ -18,12 +18,14 @@ import scipy.sparse as sp
 
 from trainables.data.negatives.base import PoolError, PoolScores, Query
 from trainables.specs.ranking_task import SamplerSettings
-from trainables.utils.arrays import Floats
+from trainables.utils.arrays import Floats, Ints
 
 EPSILON = 0.25
 """A term in more than half of the documents gets this share of the average idf (rank_bm25's default)."""
 LAST_QUERY_CHARACTERS = 512
 """Number of characters at the end of a query that the code of the authors of WSLS uses."""
+_WEIGHTS_AT_ONCE = 1 << 22
+"""Number of weights that are computed at once."""
 _STOP_WORDS_TEXT = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
 will with
@@ -155,21 +157,40 @@ def compute_term_weights(
         terms.extend([vocabulary.setdefault(word, len(vocabulary)) for word in words])
     if not terms:
         raise PoolError("no document contains a word")
-    sizes, columns = np.array(lengths), np.frombuffer(terms, dtype=np.int32)
-    rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    ones = np.ones(len(columns), dtype=np.int32)
-    counts = sp.csc_array((ones, (rows, columns)), shape=(len(sizes), len(vocabulary)))  # sums repetitions
+    sizes, n_words = np.array(lengths), len(terms)
+    counts = _count_terms(terms, sizes, len(vocabulary))
+    del terms  # as large as the counts
     document_frequency = np.diff(counts.indptr)
 
     # The operations are in the order of rank_bm25, for the same rounding and thus the same ties.
-    norm = k1 * (1 - b + b * sizes / (len(columns) / len(sizes)))
-    frequency = counts.data.astype(np.float64)
+    norm = k1 * (1 - b + b * sizes / (n_words / len(sizes)))
     n_documents, n_containing = len(sizes), document_frequency.tolist()
     if idf == "lucene":
         rarity = np.array([math.log1p((n_documents - n + 0.5) / (n + 0.5)) for n in n_containing])
-        weights = np.repeat(rarity, document_frequency) * (frequency / (frequency + norm[counts.indices]))
+        factor = None
     else:
         rarity = np.array([math.log(n_documents - n + 0.5) - math.log(n + 0.5) for n in n_containing])
         rarity[rarity < 0] = EPSILON * (np.cumsum(rarity)[-1] / len(rarity))
-        weights = np.repeat(rarity, document_frequency) * (frequency * (k1 + 1) / (frequency + norm[counts.indices]))
+        factor = k1 + 1
+    weights = np.empty(counts.nnz)
+    for first in range(0, counts.nnz, _WEIGHTS_AT_ONCE):  # each intermediate array is twice as large as the counts
+        part = slice(first, min(first + _WEIGHTS_AT_ONCE, counts.nnz))
+        frequency = counts.data[part].astype(np.float64)
+        scaled = frequency if factor is None else frequency * factor
+        repetitions = np.diff(np.clip(counts.indptr, part.start, part.stop))  # of each term in this part
+        weights[part] = np.repeat(rarity, repetitions) * (scaled / (frequency + norm[counts.indices[part]]))
     return sp.csc_array((weights, counts.indices, counts.indptr), shape=counts.shape), list(vocabulary)
+
+
+def _count_terms(terms: "array[int]", sizes: Ints, n_terms: int) -> sp.csc_array:
+    """Return how often each document contains each term, of shape (documents, terms).
+
+    Args:
+        terms: Terms of all documents, one document after another.
+        sizes: Number of terms of each document.
+        n_terms: Number of distinct terms.
+    """
+    columns = np.frombuffer(terms, dtype=np.int32)
+    rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    ones = np.ones(len(columns), dtype=np.int32)
+    return sp.csc_array((ones, (rows, columns)), shape=(len(sizes), n_terms))  # sums repetitions

@@ -1,6 +1,8 @@
 """The definition of the scores is rank_bm25, or Lucene's."""
 
 import math
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from trainables.data.negatives.base import PoolError, Query
-from trainables.data.negatives.bm25 import Bm25Sampler, tokenize_plain, tokenize_stemmed
+from trainables.data.negatives.bm25 import Bm25Sampler, compute_term_weights, tokenize_plain, tokenize_stemmed
 from trainables.data.tasks.docstrings import read_dataset
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 
@@ -105,3 +107,39 @@ def test_stemmed_words_are_porters_without_stop_words() -> None:
 def test_an_index_without_words_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PoolError, match="no document contains a word"):
         index(tmp_path, ["", "--"])
+
+
+@pytest.mark.parametrize("idf", ["okapi", "lucene"])
+@pytest.mark.parametrize("at_once", [1, 7, 100])
+def test_the_index_is_the_same_however_many_weights_are_computed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idf: str, at_once: int
+) -> None:
+    texts = [text for _, text in zip(range(40), _draw_texts(), strict=False)]
+    whole = index(tmp_path / "whole", texts, idf=idf)
+    monkeypatch.setattr("trainables.data.negatives.bm25._WEIGHTS_AT_ONCE", at_once)
+    parts = index(tmp_path / "parts", texts, idf=idf)
+    for name in ("vocabulary.txt", "starts.npy", "documents.npy", "weights.npy"):
+        assert (tmp_path / "parts/00000" / name).read_bytes() == (tmp_path / "whole/00000" / name).read_bytes()
+    np.testing.assert_array_equal(parts.score_text(texts[0]), whole.score_text(texts[0]))
+
+
+def test_the_memory_of_indexing_is_that_of_its_result_and_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is bounded by the words, at 4 bytes an array: words, rows, ones, indices, counts, and weights of 8."""
+    monkeypatch.setattr("trainables.data.negatives.bm25._WEIGHTS_AT_ONCE", 1000)
+    documents = [tokenize_plain(text) for _, text in zip(range(2000), _draw_texts(), strict=False)]
+    n_words = sum(map(len, documents))
+    tracemalloc.start()
+    try:
+        matrix, _ = compute_term_weights(documents, 1.5, 0.75)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert matrix.nnz > 0.5 * n_words
+    assert peak < 30 * n_words
+
+
+def _draw_texts() -> Iterator[str]:
+    """Yield texts of 100 words by Zipf's law."""
+    draws = np.random.default_rng(0)
+    while True:
+        yield " ".join(f"w{number}" for number in draws.zipf(1.2, 100) % 5000)
