@@ -7,9 +7,10 @@ the contender allows it to be done before. The libraries that only one contender
 import logging
 import tempfile
 import time
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ import transformers
 from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding, TrainingArguments
 from transformers import Trainer as TransformersTrainer
 
-from benchmarks.measure import Measure
+from benchmarks.measure import Measure, in_turn
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.tokenizer import load_tokenizer
@@ -27,6 +28,7 @@ from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerT
 from trainables.training.process import keep_freed_memory
 
 BATCH_SIZE = 32
+Texts = list[tuple[str, str]]
 _RATE, _CLIP = 2e-5, 1.0
 
 
@@ -53,6 +55,38 @@ class PairList:
         """Useful work of training on a mean pair, of 6 layers of 384: three times the forward pass, with attention."""
         layers, hidden = 6, 384
         return float(np.mean(3 * layers * (24 * self.lengths * hidden**2 + 4 * self.lengths**2 * hidden))) / 1e9
+
+
+class PairLists(NamedTuple):
+    """Pairs of texts in several lists of equal size, for rounds of which each has its own.
+
+    Attributes:
+        path: folder of the model whose tokenizer reads them.
+        texts: all pairs, of every list as many relevant ones as others.
+        max_length: tokens of a pair, at most.
+        count: number of lists.
+    """
+
+    path: Path
+    texts: Texts
+    max_length: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Pairs of a list."""
+        return len(self.texts) // self.count
+
+    def read(self) -> list[PairList]:
+        """Tokenise the texts."""
+        starts = [self.size * number for number in range(self.count)]
+        return [PairList(self.path, self.texts[start : start + self.size], self.max_length) for start in starts]
+
+
+def measure_in_turn(make: Callable[..., Measure], lists: PairLists, **settings: Any) -> Measure:
+    """What `make` returns for a list and the settings, with the next list in each call."""
+    quiet()
+    return in_turn([make(pairs, **settings) for pairs in lists.read()])
 
 
 def own_trainer(

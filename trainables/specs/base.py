@@ -298,7 +298,7 @@ class BaseSmoothing(Settings, ABC):
 
 _ROUNDING = 1e-9
 """Relative error that the strength of a schedule may have."""
-ARITHMETIC_VERSION = 5
+ARITHMETIC_VERSION = 6
 """Version of the arithmetic of this project: increased when an equal specification produces different bits."""
 
 

@@ -4,6 +4,7 @@ Torch is loaded only for a GPU.
 """
 
 import platform
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -68,6 +69,12 @@ def has_bf16_units(device: DeviceType = "cpu") -> bool:
     import torch
 
     return torch.cuda.get_device_capability() >= (8, 0)
+
+
+@cache
+def has_tile_units() -> bool:
+    """Return whether this processor has instructions for products of tiles in bf16 (AMX)."""
+    return "amx_bf16" in _read_vendor_and_flags()[1]
 
 
 def resolve_precision(training: BaseTrainingSettings, device: DeviceType = "cpu") -> BaseTrainingSettings:

@@ -240,7 +240,7 @@ def test_dropout_is_that_of_transformers_in_training_mode(
     """With the same masks one after another, for a text that needs no padding, everything is equal."""
     config = load_oracle(models[kind]).config.to_dict()
     rates = {name: 0.1 for name in config if "dropout" in name and isinstance(config[name], float)}
-    oracle, batch, masks, drawn = load_oracle(models[kind], **rates).train(), make_batch([11]), Dropout(0.1, 5), []
+    oracle, batch, masks, drawn = load_oracle(models[kind], **rates).train(), make_batch([64]), Dropout(0.1, 5), []
     base, weights = name_weights(models[kind])
 
     def drop(values: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from trainables.models import attention
+from trainables.models import attention, packing
 from trainables.models.attention import PackedPass, attend_packed, choose_kernel
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
 from trainables.models.packing import PackedBatch, PackedLayout
@@ -30,8 +30,9 @@ def make_inputs(device: str = "cpu", dtype: torch.dtype = torch.float32) -> list
 
 
 def attend(inputs: list[Tensor], window: int | None, dropout: Dropout = NO_DROPOUT) -> Tensor:
-    query, key, value = (own.transpose(0, 1)[None] for own in inputs)
-    packed = PackedPass(make_layout(LENGTHS, str(inputs[0].device)), dropout)
+    layout = make_layout(LENGTHS, str(inputs[0].device))
+    query, key, value = (add_extra_rows(own, layout).transpose(0, 1)[None] for own in inputs)
+    packed = PackedPass(layout, dropout)
     found, weights = attend_packed(
         nn.Identity(),
         query,
@@ -44,7 +45,13 @@ def attend(inputs: list[Tensor], window: int | None, dropout: Dropout = NO_DROPO
         deterministic=True,
     )
     assert weights is None
-    return found[0]
+    assert not found[0, sum(LENGTHS) :].any()
+    return found[0, : sum(LENGTHS)]
+
+
+def add_extra_rows(rows: Tensor, layout: PackedLayout) -> Tensor:
+    """As packed layers do; nothing may depend on what they contain."""
+    return torch.cat([rows, torch.full((layout.n_extra, *rows.shape[1:]), 1e3).to(rows)])
 
 
 def attend_alone(inputs: list[Tensor], window: int | None) -> Tensor:
@@ -105,6 +112,7 @@ def test_flash_attention_gets_the_texts_and_the_window(monkeypatch: pytest.Monke
         return attend_alone([query, key, value], reach).float()
 
     force(monkeypatch, "varlen")
+    monkeypatch.setitem(packing._MULTIPLES, "cpu", packing._MULTIPLES["cuda"])
     monkeypatch.setattr(attention, "varlen_attn", by_definition)
     inputs = make_inputs()
     torch.testing.assert_close(attend(inputs, window).double(), attend_alone(inputs, window), rtol=0, atol=1e-6)
@@ -136,13 +144,13 @@ def test_the_first_token_alone_attends_as_with_the_others(rate: float, dtype: to
             start += 1
     join_projections(module, ["query", "key", "value"])
     joint: JointProjection = module.query.joint  # type: ignore[assignment, union-attr]
-    given = rows.transpose(0, 1)[None]
+    given = add_extra_rows(rows, layout).transpose(0, 1)[None]
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
         found = attend_packed(
             module, given, given, given, None, scaling=SCALING, packed=PackedPass(layout, Dropout(rate, 5), joint)
         )[0][0]
     assert found.dtype == dtype
-    is_first = torch.zeros(len(rows), dtype=torch.bool)
+    is_first = torch.zeros(len(found), dtype=torch.bool)
     is_first[layout.first_tokens] = True
     assert not found[~is_first].any()
     tolerance = 1e-5 if dtype == torch.float32 else 0.05
@@ -175,6 +183,14 @@ def stand_in(cuda: bool, dtype: torch.dtype = torch.bfloat16, size: int = 64) ->
     return SimpleNamespace(is_cuda=cuda, dtype=dtype, shape=(1, 2, 3, size), device="cuda:0")
 
 
+@pytest.mark.parametrize(("length", "rate", "kernel"), [(8, 0.0, "fused"), (8, 0.1, "explicit"), (600, 0.0, "fused")])
+def test_tiles_make_the_fused_kernel_the_fastest(
+    monkeypatch: pytest.MonkeyPatch, length: int, rate: float, kernel: str
+) -> None:
+    monkeypatch.setattr(attention, "has_tile_units", lambda: True)
+    assert choose_kernel(stand_in(False), Dropout(rate, 1), length) == kernel
+
+
 @pytest.mark.parametrize(
     ("query", "capability", "rate", "length", "kernel"),
     [
@@ -195,6 +211,7 @@ def test_the_fastest_kernel_is_chosen(
     monkeypatch: pytest.MonkeyPatch, query: Any, capability: Any, rate: float, length: int, kernel: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(attention, "has_tile_units", lambda: False)
     assert choose_kernel(query, Dropout(rate, 1), length) == kernel
 
 

@@ -49,7 +49,7 @@ def test_micro_batches_are_a_sorted_partition_within_the_budget(lengths: list[in
         assert array[part].sum() + array[following[0]] > tokens  # no part could have been longer
 
 
-@given(st.lists(st.integers(2, 80), min_size=1, max_size=40))
+@given(st.lists(st.integers(2, 80), min_size=1, max_size=80))
 def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -> None:
     batch = ids_batch(lengths, [1] * len(lengths))
     groups = list(PackedLayout(batch).groups)
@@ -59,10 +59,35 @@ def test_attention_groups_are_consecutive_and_waste_little(lengths: list[int]) -
     ]
     first = 0
     for group in groups:
-        own = lengths[first : first + group.n_pairs]
+        own = [-(-length // 8) * 8 for length in lengths[first : first + group.n_pairs]]
+        assert group.n_pairs < 4 or group.n_pairs % 4 == 0
         assert group.max_length == max(own)
         assert group.n_pairs * group.max_length**2 - sum(length**2 for length in own) <= 2000
         first += group.n_pairs
+
+
+def test_shapes_repeat() -> None:
+    """Each new shape costs a kernel; batches of random texts have few of them."""
+    draws, groups, rows = np.random.default_rng(0), set(), set()
+    for _ in range(1000):
+        lengths = np.sort(draws.gamma(4, 8, 32).astype(int).clip(8, 128))
+        layout = PackedLayout(ids_batch(lengths.tolist(), [1] * 32))
+        groups |= {(group.n_pairs, group.max_length) for group in layout.groups}
+        rows.add(int(layout.offsets[-1]) + layout.n_extra)
+    assert len(rows) < 15
+    assert len(groups) < 100
+
+
+@given(st.lists(st.integers(1, 80), min_size=1, max_size=40))
+def test_extra_rows_make_round_numbers(lengths: list[int]) -> None:
+    layout = PackedLayout(ids_batch(lengths, [1] * len(lengths)))
+    assert 0 <= layout.n_extra < 64
+    assert (sum(lengths) + layout.n_extra) % 64 == 0
+    first, more = layout.first_rows[: len(lengths)], layout.first_rows[len(lengths) :]
+    assert torch.equal(first, layout.first_tokens)
+    assert len(layout.first_rows) % 8 == 0
+    assert len(more) < 8
+    assert not more.any()
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(1, 50))
@@ -79,20 +104,30 @@ def test_a_group_masks_what_a_token_does_not_attend_to(lengths: list[int], windo
         assert (shown == 0).any(axis=2).all()  # softmax over nothing but -inf is not a number
 
 
-@given(st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=5))
-def test_groups_pad_and_take_back(lengths: list[list[int]]) -> None:
+@given(
+    st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=1, max_size=5),
+    st.sampled_from([0, 1, 5]),
+    st.sampled_from([1, 8]),
+)
+def test_groups_pad_and_take_back(lengths: list[list[int]], n_extra: int, multiple: int) -> None:
     flat, device = [length for own in lengths for length in own], torch.device("cpu")
-    rows = torch.randn(sum(flat), 3, requires_grad=True)
-    groups = AttentionGroups([AttentionGroup(np.array(own), device) for own in lengths], device)
+    rows = torch.randn(sum(flat) + n_extra, 3, requires_grad=True)
+    groups = AttentionGroups([AttentionGroup(np.array(own), device, multiple) for own in lengths], device, n_extra)
     padded = groups.pad(rows)
-    assert [array.shape for array in padded] == [(len(own), max(own), 3) for own in lengths]
+    longest = [-(-max(own) // multiple) * multiple for own in lengths]
+    assert [array.shape for array in padded] == [(len(own), top, 3) for own, top in zip(lengths, longest, strict=True)]
     texts = [text for array in padded for text in array]
-    for own, found, length in zip(torch.split(rows, flat), texts, flat, strict=True):
+    for own, found, length in zip(torch.split(rows[: sum(flat)], flat), texts, flat, strict=True):
         assert torch.equal(own, found[:length])
-    assert torch.equal(groups.unpad(padded), rows)
+    back = groups.unpad(padded)
+    assert torch.equal(back[: sum(flat)], rows[: sum(flat)])
+    assert back.shape == rows.shape
+    assert not back[sum(flat) :].any()
     sum((array * 2).sum() for array in padded).backward()
     assert rows.grad is not None
-    assert torch.equal(rows.grad, torch.full_like(rows, 2.0))  # none through the padding
+    expected = torch.full_like(rows, 2.0)
+    expected[sum(flat) :] = 0.0
+    assert torch.equal(rows.grad, expected)  # none through the padding
 
 
 @given(st.lists(st.integers(1, 80), min_size=1, max_size=40))
