@@ -5,7 +5,7 @@ is `python -m study.run --dry-run`, `run` is `python -m study.run`, `report` is 
 
 Example:
     >>> from study import api
-    >>> study = api.load("quick", {"seeds": [1, 2], "search.n_configurations.LS": 1})
+    >>> study = api.load("quick", {"seeds": [1, 2], "output.folder": "results/two-seeds"})
     >>> api.plan(study)["seeds"]
     [1, 2]
 """

@@ -98,15 +98,17 @@ class Batch:
     def __init__(self, lengths: np.ndarray, device: str, dtype: torch.dtype) -> None:
         generator = torch.Generator().manual_seed(0)
         self.inside = torch.from_numpy(np.arange(lengths.max()) < lengths[:, None]).to(device)  # (texts, longest)
-        values = torch.randn(3, int(lengths.sum()), _HEADS, _HEAD_SIZE, generator=generator).to(device, dtype)
+        self.n_tokens = int(lengths.sum())
+        self.layout = PackedLayout(PackedBatch(torch.zeros(self.n_tokens, device=device), lengths, lengths // 2))
+        values = torch.randn(3, self.n_tokens, _HEADS, _HEAD_SIZE, generator=generator).to(device, dtype)
         padded = values.new_zeros(3, *self.inside.shape, _HEADS, _HEAD_SIZE)
         padded[:, self.inside] = values
-        self.inputs = [own.transpose(0, 1)[None].requires_grad_() for own in values]
+        packed = torch.nn.functional.pad(values, (0, 0, 0, 0, 0, self.layout.n_extra))
+        self.inputs = [own.transpose(0, 1)[None].requires_grad_() for own in packed]
         self.padded = [own.transpose(1, 2).contiguous().requires_grad_() for own in padded]
         # The padding has no gradient, as in a model whose output at padding is not read.
         self.padded_gradient = self.inside[:, None, :, None].to(dtype).expand(self.padded[0].shape).contiguous()
-        self.gradient = torch.ones(1, len(values[0]), _HEADS, _HEAD_SIZE, dtype=dtype, device=device)
-        self.layout = PackedLayout(PackedBatch(torch.zeros(int(lengths.sum()), device=device), lengths, lengths // 2))
+        self.gradient = torch.ones(1, len(packed[0]), _HEADS, _HEAD_SIZE, dtype=dtype, device=device)
 
     def repeat(self, kernel: str, dropout: float) -> None:
         """Computes attention and its gradients several times."""
@@ -123,7 +125,7 @@ class Batch:
             arrays = [output, *(own.grad for own in self.padded if own.grad is not None)]
             return torch.stack([own.transpose(1, 2)[self.inside] for own in arrays])
         gradients = [own.grad.squeeze(0).transpose(0, 1) for own in self.inputs if own.grad is not None]
-        return torch.stack([output.squeeze(0), *gradients])
+        return torch.stack([output.squeeze(0), *gradients])[:, : self.n_tokens]
 
     def _compute(self, kernel: str, dropout: float) -> Tensor:
         for own in (*self.inputs, *self.padded):

@@ -149,7 +149,8 @@ def test_a_preview_says_which_candidates_will_be_evaluated(tmp_path: Path) -> No
         (["task.evaluation=retrieved", "task.depth=50"], "the first 50 documents of bm25 over the whole collection"),
         (["task.evaluation=sampled"], "sampled, the relevant documents among them"),
     ):
-        preview = build_preview(load_study("quick", ["analysis.metric=MRR", *settings]))
+        own = ["analysis.metric=MRR", f"output.folder={tmp_path / 'results'}"]
+        preview = build_preview(load_study("quick", [*own, *settings]))
         assert preview["candidates"].startswith(said)
         assert f"\ndev and test candidates: {said}" in str(preview)
     files = {"path": write_sentences(tmp_path / "sentences.txt"), "evaluation_path": write_sts(tmp_path / "senteval")}
