@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import TimeoutError as AwaitedTooLong
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainables.utils.errors import UserError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 PREFIX = "wandb:"
 _TIMEOUT_S = 120
 """Seconds to wait for an answer, including repetitions, unless WANDB_HTTP_TIMEOUT is set."""
+_TEARDOWN_S = 5.0
+"""Seconds that the client's service has to end before it is killed."""
 
 
 class ServerError(Exception):
@@ -106,11 +109,31 @@ def connect() -> Iterator[Connection]:
                 api = wandb.Api(timeout=wandb.env.get_http_timeout(_TIMEOUT_S))
             yield Connection(server, api, Path(scratch))
         finally:
-            with suppress(SystemExit, OSError):  # nothing is lost by a failure here, since runs are only read
-                wandb.teardown()  # it has open files in the temporary folder
+            _tear_down()  # it has open files in the temporary folder
             for name, value in before.items():
                 os.environ.pop(name)
                 os.environ |= {} if value is None else {name: value}
+
+
+def _tear_down() -> None:
+    """End the client and its service, which need not end by itself when a server does not answer.
+
+    Nothing is lost when it is killed, since runs are only read.
+    """
+    import wandb
+    from wandb.sdk import wandb_setup
+
+    connection = wandb_setup.singleton()._connection
+    service = connection._proc if connection else None
+    timer = Timer(_TEARDOWN_S, service._process.kill) if service else None
+    if timer:
+        timer.start()
+    try:
+        with suppress(SystemExit, OSError):
+            wandb.teardown()
+    finally:
+        if timer:
+            timer.cancel()
 
 
 def _get_server_url() -> str:

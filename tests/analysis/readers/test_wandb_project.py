@@ -15,7 +15,7 @@ from wandb.sdk.lib.service.service_process import ServiceProcess
 
 from analysis import figures
 from analysis.data.results import Results
-from analysis.readers import wandb_project
+from analysis.readers import wandb_project, wandb_server
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.readers.source import open_results
 from analysis.readers.wandb_server import ServerError
@@ -268,17 +268,18 @@ def test_a_server_that_is_away_is_nobodys_mistake(reader: Server, tmp_path: Path
     assert capfd.readouterr().err == AWAY
 
 
-@pytest.mark.parametrize("fault", ["killed", "failed"])
+@pytest.mark.parametrize("fault", ["killed", "failed", "stalled"])
 def test_how_the_clients_service_ends_is_nobodys_mistake_either(
     fault: str, reader: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined = ServiceProcess.join
 
     def ended(process: ServiceProcess) -> int:
-        if fault == "killed":
-            os.kill(process._process.pid, signal.SIGKILL)
+        if fault != "failed":
+            os.kill(process._process.pid, signal.SIGKILL if fault == "killed" else signal.SIGSTOP)
         return joined(process) or 1
 
+    monkeypatch.setattr(wandb_server, "_TEARDOWN_S", 1.0)
     monkeypatch.setattr(ServiceProcess, "join", ended)
     for variables, status in (({}, 0), (NOBODY, 1)):
         with client(reader, tmp_path / "client", **variables):
