@@ -76,7 +76,8 @@ def attend_packed(
 
     Args:
         module: attention module that calls the function; not used.
-        query: queries of all texts one after another, shape (1, heads, tokens, size of a head).
+        query: queries of all texts one after another, shape (1, heads, rows, size of a head). After the tokens come the
+            extra rows of the layout, which no token attends to.
         key: keys, likewise.
         value: values, likewise.
         attention_mask: None, since the layout says which tokens belong together.
@@ -86,7 +87,8 @@ def attend_packed(
         ignored: further arguments of some layers.
 
     Returns:
-        Array of shape (1, tokens, heads, size of a head), and None in place of the attention weights.
+        Array of shape (1, rows, heads, size of a head) with 0 in the extra rows, and None in place of the attention
+        weights. On a GPU there are no extra rows.
     """
     layout, dropout, bypassed = packed
     # Not [0], whose gradient fills an array of zeros first.
@@ -118,7 +120,7 @@ def _attend_in_groups(
     window: int | None,
     dropout: Dropout,
 ) -> Tensor:
-    """Return the attention inside each text, in groups of texts; all arrays have the shape (tokens, heads, size)."""
+    """Return the attention inside each text, in groups of texts; all arrays have the shape (rows, heads, size)."""
     padded = [layout.groups.pad(tensor.flatten(1)) for tensor in (queries, keys, values)]
     outputs = []
     for group, *arrays in zip(layout.groups, *padded, strict=True):
@@ -194,7 +196,7 @@ def _attend_first_tokens(
     The bias of the keys adds the same to all scores of a token, so it has no effect and no gradient.
 
     Args:
-        inputs: input of the projections, shape (tokens, heads, size of a head).
+        inputs: input of the projections, shape (rows, heads, size of a head).
         projections: weight and bias of the projections of queries, keys and values.
         layout: layout of the batch.
         scaling: factor of the scores.

@@ -45,13 +45,13 @@ _LIMITS = {
 
 
 class _Multiples(NamedTuple):
-    """Multiples to which the sizes of arrays are rounded up on one type of device.
+    """Multiples to which the sizes of arrays are rounded on one type of device.
 
     Attributes:
-        tokens: of the tokens of a batch.
-        first_tokens: of the first tokens of its texts.
-        length: of the length of the padded texts of a group.
-        texts: of the number of texts in a group, which is rounded down. A smaller number is kept.
+        tokens: rows of a batch, rounded up.
+        first_tokens: rows of the first tokens alone, rounded up.
+        length: tokens of a padded text in a group, rounded up.
+        texts: texts in a group, rounded down; a smaller number is kept.
     """
 
     tokens: int
@@ -251,7 +251,7 @@ class PackedLayout:
         batch: the pairs.
 
     Attributes:
-        n_extra: rows that packed layers have after those of the tokens.
+        n_extra: rows of packed layers after those of the tokens, which nothing reads; 0 to 63 on a processor.
     """
 
     def __init__(self, batch: PackedBatch) -> None:
@@ -284,7 +284,7 @@ class PackedLayout:
 
     @cached_property
     def first_rows(self) -> Tensor:
-        """The same and, after them, the first token again and again, so that their number is a round one."""
+        """The same, and row 0 repeated after them up to a multiple of 8 on a processor; shape (at least pairs,)."""
         n_texts = len(self.lengths)
         rows = np.zeros(_round_up(n_texts, self._multiples.first_tokens), dtype=np.int64)
         rows[:n_texts] = self.offsets[:-1]
