@@ -5,6 +5,8 @@ python -m docs.scripts.speed > docs/images/speed.svg
 
 from typing import Any
 
+from matplotlib.patches import Patch
+
 from analysis.figures.style import COLOURS, subplots
 from benchmarks.recorded import read_entries
 from docs.scripts.pacing import render_svg
@@ -18,21 +20,21 @@ CONTENDERS = {
 
 def draw_speed() -> Any:
     """Return the figure: medians and ranges of the ratios, in the order in which they were measured."""
+    colours = dict(zip(CONTENDERS, COLOURS[1:], strict=False))
     entries = {processor: records[-1] for processor, records in read_entries().items()}
-    figure, panels = subplots(len(entries), (9, 3.2))
+    figure, panels = subplots(1, (7, 2.6 * len(entries) + 1), rows=len(entries), sharex=True)
     for panel, (processor, entry) in zip(panels, entries.items(), strict=True):
         names = list(entry["ratios"])
-        colours, unnamed = dict(zip(CONTENDERS, COLOURS[1:], strict=False)), set(CONTENDERS)
         for place, name in enumerate(names):
             values, kind = entry["ratios"][name], name.partition(",")[0]
             error = [[values["median"] - values["lowest"]], [values["highest"] - values["median"]]]
-            label = f"{kind}: {CONTENDERS[kind]}" if kind in unnamed else None
-            unnamed.discard(kind)
-            panel.barh(place, values["median"], xerr=error, color=colours[kind], alpha=0.8, ecolor="0.3", label=label)
+            panel.barh(place, values["median"], xerr=error, color=colours[kind], alpha=0.8, ecolor="0.3")
         panel.axvline(1, color="0.3", linewidth=1)
-        panel.set(yticks=range(len(names)), yticklabels=names, xlabel="times as fast as the contender", title=processor)
+        panel.set(yticks=range(len(names)), yticklabels=names, title=processor)
         panel.invert_yaxis()
-        panel.legend(title="contender", bbox_to_anchor=(1, 0.5), loc="center left")
+    panels[-1].set_xlabel("times as fast as the contender")
+    patches = [Patch(color=colours[kind], alpha=0.8, label=f"{kind}: {name}") for kind, name in CONTENDERS.items()]
+    figure.legend(handles=patches, title="contender", loc="outside lower center")
     return figure
 
 
