@@ -2,6 +2,7 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+TESTABLE := .venv/.testable
 
 .PHONY: study test test-long lint docs dist bench bench-quick gpu gpu-packages lock
 
@@ -16,17 +17,17 @@ test: lint
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
 # W&B server that dies, sweeps, suites, studies of curricula and of an own trainable.
-test-long: $(INSTALLED)
+test-long: $(TESTABLE)
 	$(BIN)/python -m pytest -q -m long
 
-lint: $(INSTALLED)
+lint: $(TESTABLE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 # The pages and the figures that are made from the code, then the site, in build/site. The variable silences a notice of the theme.
-docs: $(INSTALLED)
+docs: $(TESTABLE)
 	$(BIN)/python -m study.workflows.choices > docs/reference/choices.md
 	$(BIN)/python -m docs.scripts.commands > docs/reference/commands.md
 	$(BIN)/python -m docs.scripts.configuration > docs/reference/configuration.md
@@ -34,10 +35,10 @@ docs: $(INSTALLED)
 	$(BIN)/python -m docs.scripts.speed > docs/images/speed.svg
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
-dist: $(INSTALLED)
+dist: $(TESTABLE)
 	$(BIN)/python -m build --outdir build/dist
 
-bench: $(INSTALLED)
+bench: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.contrastive
@@ -69,7 +70,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.gpu
 
 # The main ratios, beside the last recorded ones of this kind of processor. ARGS=--record adds to those.
-bench-quick: $(INSTALLED)
+bench-quick: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.guard $(ARGS)
 
@@ -89,16 +90,21 @@ gpu-packages:
 	@$(GPU_PYTHON) -m benchmarks.gpu.packages $(CARRIED) $(ARGS)
 
 # From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
+FREEZE := build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//'
 lock:
 	@echo "resolving pyproject.toml in a fresh environment (some minutes)"
 	@$(PYTHON) -m venv --clear build/lock
+	@build/lock/bin/pip install -q -e .
+	@echo '# What the project needs, exactly; written by `make lock` from pyproject.toml in a fresh environment.' > build/lock.txt
+	@$(FREEZE) >> build/lock.txt
 	@build/lock/bin/pip install -q -e ".[test]"
-	@echo '# Every package of the environment, exactly; written by `make lock` from pyproject.toml in a fresh environment.' > build/lock.txt
-	@build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//' >> build/lock.txt
-	@mv build/lock.txt requirements.lock
+	@echo '# What tests, linters and documentation need beyond requirements.lock; written by `make lock`.' > build/test.txt
+	@$(FREEZE) | grep -vxFf build/lock.txt >> build/test.txt
 	@build/lock/bin/pip install -q -e ".[bench]"
-	@echo '# What the benchmarks need beyond requirements.lock; written by `make lock`.' > build/bench.txt
-	@build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//' | grep -vxFf requirements.lock >> build/bench.txt
+	@echo '# What the benchmarks need beyond the other two lock files; written by `make lock`.' > build/bench.txt
+	@$(FREEZE) | grep -vxFf build/lock.txt | grep -vxFf build/test.txt >> build/bench.txt
+	@mv build/lock.txt requirements.lock
+	@mv build/test.txt requirements-test.lock
 	@mv build/bench.txt requirements-bench.lock
 
 $(INSTALLED): requirements.lock pyproject.toml
@@ -109,4 +115,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(BIN)/pip install -q -r requirements.lock
 	@echo "3/3 this project"
 	@$(BIN)/pip install -q --no-deps -e .
+	@touch $@
+
+$(TESTABLE): $(INSTALLED) requirements-test.lock
+	@echo "$$(grep -c == requirements-test.lock) packages of requirements-test.lock for the tests"
+	@$(BIN)/pip install -q --no-deps -r requirements-test.lock
 	@touch $@

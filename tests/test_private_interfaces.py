@@ -72,8 +72,9 @@ def test_a_library_of_which_more_is_used_than_it_promises_has_an_upper_bound(nam
 
 
 def test_the_locked_versions_are_within_the_bounds() -> None:
-    lines = (line.split("==") for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()[1:])
-    locked = {canonicalize_name(name): found for name, found in lines}
+    lines = [line for path in ROOT.glob("requirements*.lock") for line in path.read_text("utf-8").splitlines()[1:]]
+    locked = {canonicalize_name(name): found for name, found in (line.split("==") for line in lines)}
+    assert len(locked) == len(lines)  # each in one file
     asked = [(canonicalize_name(requirement.name), requirement.specifier) for requirement in requirements()]
     outside = [f"{name} {locked[name]}" for name, bound in asked if name in locked and not bound.contains(locked[name])]
     assert outside == []

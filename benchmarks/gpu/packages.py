@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
-_LOCKS = ("requirements.lock", "requirements-bench.lock")
+_LOCKS = ("requirements.lock", "requirements-test.lock", "requirements-bench.lock")
 _OLDEST = {"torch": (2, 11), "transformers": (5, 15)}
 CARRIED = (
     *("annotated-types", "pydantic", "pydantic_core", "typing-inspection", "typing_extensions"),
