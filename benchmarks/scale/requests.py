@@ -25,6 +25,7 @@ from trainables.specs.base import Environment, RunSpec
 from trainables.specs.checkpoints import WEIGHTS_PREFIX, Checkpoint
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
+from trainables.storage.leases import Leases
 from trainables.training.resume import ResumableTraining
 
 KINDS = ("list", "exists", "get", "put", "delete")
@@ -185,8 +186,6 @@ def measure_leases() -> None:
     """Print the requests of waiting for another run's checkpoint, a look each second, and of the signs of life."""
     clear()
     storage = open_storage(f"{PROTOCOL}://bucket/checkpoints")
-    from trainables.storage.leases import Leases
-
     _show_header("requests of leases")
     storage.create_marker("key.claim", "elsewhere 1 0123")
     with count_requests() as requests, Leases(storage).try_acquire("key") as acquired:
