@@ -177,6 +177,9 @@ def test_wandb() -> None:
     library.has(issubclass(WandbApiFailedError, Exception), "WandbApiFailedError", "analysis/readers/wandb_server.py")
     library.mentions(WandbApiFailedError.__module__, "response", "analysis/readers/wandb_server.py")
     library.attributes(wandb.env, "get_http_timeout", "analysis/readers/wandb_server.py")
+    library.mentions("wandb.sdk.wandb_setup", "singleton _connection", "analysis/readers/wandb_server.py")
+    library.mentions("wandb.sdk.lib.service.service_connection", "_proc", "analysis/readers/wandb_server.py")
+    library.mentions("wandb.sdk.lib.service.service_process", "_process", "analysis/readers/wandb_server.py")
     rows = "historyLineCount historyKeys lastHistoryStep summary_metrics heartbeat_at logged_artifacts scan_history"
     library.mentions(Run.__module__, rows, "analysis/readers/wandb_project.py, study/tracking/wandb_run.py")
     library.has(
