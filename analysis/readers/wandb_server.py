@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import TimeoutError as AwaitedTooLong
 from pathlib import Path
@@ -24,7 +24,7 @@ PREFIX = "wandb:"
 _TIMEOUT_S = 120
 """Seconds to wait for an answer, including repetitions, unless WANDB_HTTP_TIMEOUT is set."""
 _TEARDOWN_S = 5.0
-"""Seconds that the client's service has to end before it is killed."""
+"""Seconds that the client's service has to end before it is killed, if it serves this reader alone."""
 
 
 class ServerError(Exception):
@@ -102,38 +102,40 @@ def connect() -> Iterator[Connection]:
         before = {name: os.environ.get(name) for name in client_variables}
         os.environ |= client_variables
         import wandb
+        from wandb.sdk import wandb_setup
 
+        has_runs = wandb_setup.singleton()._connection is not None
         try:
             server = _get_server_url()
             with _translate_errors(server, "W&B"):
                 api = wandb.Api(timeout=wandb.env.get_http_timeout(_TIMEOUT_S))
             yield Connection(server, api, Path(scratch))
         finally:
-            _tear_down()  # it has open files in the temporary folder
+            _tear_down(None if has_runs else _TEARDOWN_S)  # it has open files in the temporary folder
             for name, value in before.items():
                 os.environ.pop(name)
                 os.environ |= {} if value is None else {name: value}
 
 
-def _tear_down() -> None:
+def _tear_down(limit_s: float | None) -> None:
     """End the client and its service, which need not end by itself when a server does not answer.
 
-    Nothing is lost when it is killed, since runs are only read.
+    Args:
+        limit_s: seconds after which the service is killed. Nothing is lost then if runs are only read. None if the
+            service is also that of runs of the caller, which it may have to upload.
     """
     import wandb
     from wandb.sdk import wandb_setup
 
     connection = wandb_setup.singleton()._connection
     service = connection._proc if connection else None
-    timer = Timer(_TEARDOWN_S, service._process.kill) if service else None
-    if timer:
-        timer.start()
-    try:
-        with suppress(SystemExit, OSError):
-            wandb.teardown()
-    finally:
-        if timer:
-            timer.cancel()
+    with ExitStack() as stack:
+        if service and limit_s is not None:
+            timer = Timer(limit_s, service._process.kill)
+            timer.start()
+            stack.callback(timer.cancel)
+        stack.enter_context(suppress(SystemExit, OSError))
+        wandb.teardown()
 
 
 def _get_server_url() -> str:

@@ -9,8 +9,10 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import pytest
+from wandb.sdk import wandb_setup
 from wandb.sdk.lib.service.service_process import ServiceProcess
 
 from analysis import figures
@@ -268,18 +270,17 @@ def test_a_server_that_is_away_is_nobodys_mistake(reader: Server, tmp_path: Path
     assert capfd.readouterr().err == AWAY
 
 
-@pytest.mark.parametrize("fault", ["killed", "failed", "stalled"])
+@pytest.mark.parametrize("fault", ["killed", "failed"])
 def test_how_the_clients_service_ends_is_nobodys_mistake_either(
     fault: str, reader: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined = ServiceProcess.join
 
     def ended(process: ServiceProcess) -> int:
-        if fault != "failed":
-            os.kill(process._process.pid, signal.SIGKILL if fault == "killed" else signal.SIGSTOP)
+        if fault == "killed":
+            os.kill(process._process.pid, signal.SIGKILL)
         return joined(process) or 1
 
-    monkeypatch.setattr(wandb_server, "_TEARDOWN_S", 1.0)
     monkeypatch.setattr(ServiceProcess, "join", ended)
     for variables, status in (({}, 0), (NOBODY, 1)):
         with client(reader, tmp_path / "client", **variables):
@@ -301,3 +302,37 @@ def test_a_server_that_goes_while_it_is_read_is_waited_for_no_longer_than_that(
         reader.fail(0, times=None, path="RunOutputArtifacts")
         with pytest.raises(ServerError), open_results("wandb:whole"):
             pass
+
+
+@pytest.mark.parametrize(("has_run", "status"), [(True, 0), (False, -signal.SIGKILL)])
+def test_a_service_that_does_not_end_is_killed_unless_it_has_runs(
+    has_run: bool, status: int, reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import wandb
+
+    joined, teardown, ended = ServiceProcess.join, wandb.teardown, list[int]()
+
+    def stalled() -> None:
+        connection = wandb_setup.singleton()._connection
+        if connection is not None:
+            pid = connection._proc._process.pid
+            os.kill(pid, signal.SIGSTOP)
+            timers.append(Timer(3.0, os.kill, (pid, signal.SIGCONT)))
+            timers[-1].start()
+        teardown()
+
+    def watched(process: ServiceProcess) -> int:
+        ended.append(joined(process))
+        return ended[-1]
+
+    timers = list[Timer]()
+    monkeypatch.setattr(wandb, "teardown", stalled)
+    monkeypatch.setattr(ServiceProcess, "join", watched)
+    monkeypatch.setattr(wandb_server, "_TEARDOWN_S", 0.5)
+    if has_run:
+        wandb.init(project="own", dir=tmp_path).log({"x": 1})
+    with open_results("wandb:whole"):
+        pass
+    for timer in timers:
+        timer.cancel()
+    assert ended == [status]
