@@ -24,7 +24,7 @@ PREFIX = "wandb:"
 _TIMEOUT_S = 120
 """Seconds to wait for an answer, including repetitions, unless WANDB_HTTP_TIMEOUT is set."""
 _TEARDOWN_S = 5.0
-"""Seconds that the client's service has to end before it is killed, if it serves this reader alone."""
+"""Seconds that the client's service has to end before it is killed."""
 
 
 class ServerError(Exception):
@@ -87,6 +87,8 @@ class Connection:
 def connect() -> Iterator[Connection]:
     """Connect to the server; everything that its client writes is removed at the end.
 
+    A client that the calling process uses already, for runs of its own, goes on as it was.
+
     Yields:
         The connection.
 
@@ -104,25 +106,24 @@ def connect() -> Iterator[Connection]:
         import wandb
         from wandb.sdk import wandb_setup
 
-        has_runs = wandb_setup.singleton()._connection is not None
+        is_ours = wandb_setup.singleton()._connection is None  # the service of the caller's own runs is left alone
         try:
             server = _get_server_url()
             with _translate_errors(server, "W&B"):
                 api = wandb.Api(timeout=wandb.env.get_http_timeout(_TIMEOUT_S))
             yield Connection(server, api, Path(scratch))
         finally:
-            _tear_down(None if has_runs else _TEARDOWN_S)  # it has open files in the temporary folder
+            if is_ours:
+                _tear_down()  # it has open files in the temporary folder
             for name, value in before.items():
                 os.environ.pop(name)
                 os.environ |= {} if value is None else {name: value}
 
 
-def _tear_down(limit_s: float | None) -> None:
+def _tear_down() -> None:
     """End the client and its service, which need not end by itself when a server does not answer.
 
-    Args:
-        limit_s: seconds after which the service is killed. Nothing is lost then if runs are only read. None if the
-            service is also that of runs of the caller, which it may have to upload.
+    Nothing is lost when it is killed, since it only reads.
     """
     import wandb
     from wandb.sdk import wandb_setup
@@ -130,8 +131,8 @@ def _tear_down(limit_s: float | None) -> None:
     connection = wandb_setup.singleton()._connection
     service = connection._proc if connection else None
     with ExitStack() as stack:
-        if service and limit_s is not None:
-            timer = Timer(limit_s, service._process.kill)
+        if service:
+            timer = Timer(_TEARDOWN_S, service._process.kill)
             timer.start()
             stack.callback(timer.cancel)
         stack.enter_context(suppress(SystemExit, OSError))

@@ -9,7 +9,6 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
 
 import pytest
 from wandb.sdk import wandb_setup
@@ -304,10 +303,7 @@ def test_a_server_that_goes_while_it_is_read_is_waited_for_no_longer_than_that(
             pass
 
 
-@pytest.mark.parametrize(("has_run", "status"), [(True, 0), (False, -signal.SIGKILL)])
-def test_a_service_that_does_not_end_is_killed_unless_it_has_runs(
-    has_run: bool, status: int, reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_that_does_not_end_is_killed(reader: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
 
     joined, teardown, ended = ServiceProcess.join, wandb.teardown, list[int]()
@@ -315,24 +311,28 @@ def test_a_service_that_does_not_end_is_killed_unless_it_has_runs(
     def stalled() -> None:
         connection = wandb_setup.singleton()._connection
         if connection is not None:
-            pid = connection._proc._process.pid
-            os.kill(pid, signal.SIGSTOP)
-            timers.append(Timer(3.0, os.kill, (pid, signal.SIGCONT)))
-            timers[-1].start()
+            os.kill(connection._proc._process.pid, signal.SIGSTOP)
         teardown()
 
     def watched(process: ServiceProcess) -> int:
         ended.append(joined(process))
         return ended[-1]
 
-    timers = list[Timer]()
     monkeypatch.setattr(wandb, "teardown", stalled)
     monkeypatch.setattr(ServiceProcess, "join", watched)
     monkeypatch.setattr(wandb_server, "_TEARDOWN_S", 0.5)
-    if has_run:
-        wandb.init(project="own", dir=tmp_path).log({"x": 1})
     with open_results("wandb:whole"):
         pass
-    for timer in timers:
-        timer.cancel()
-    assert ended == [status]
+    assert ended == [-signal.SIGKILL]
+
+
+def test_a_run_of_the_caller_goes_on_while_and_after_results_are_read(reader: Server, tmp_path: Path) -> None:
+    import wandb
+
+    with wandb.init(project="own", dir=tmp_path, settings=wandb.Settings(x_disable_stats=True)) as run:
+        run.log({"x": 1})
+        with open_results("wandb:whole") as results:
+            run.log({"x": 2})
+            assert len(results.runs) == 13
+        run.log({"x": 3})
+    assert [row["x"] for row in wandb.Api().run(f"own/{run.id}").scan_history()] == [1, 2, 3]
