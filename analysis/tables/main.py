@@ -1,5 +1,6 @@
 """The declared comparisons and the main table: every number of the report, before it is formatted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
@@ -190,7 +191,7 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         if c.verdict in ("better", "worse")
     ]
     decided += [
-        f"{c.system} is equivalent to {c.baseline} {on[c.target or 'both']} ({c.difference:+.4f})"
+        f"{c.system} is equivalent to {c.baseline} {on[c.target or 'both']} ({c.difference:+.4f}, margin {plan.margin:g})"
         for c in known
         if c.verdict == "equivalent"
     ]
@@ -200,9 +201,11 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         limit = (
             f" with {' and '.join(counts)}" if effect is None else f"; {_describe_power(effect, plan.metric, counts)}"
         )
-        return f"No variant differs significantly from {baseline}{limit}.{missing}"
-    rest = [c.system for c in known if c.verdict == "undecided"]
-    undecided = f" Undecided: {', '.join(rest)}." if rest else ""
+        bounds = _describe_bounds(known, plan.metric, on[known[0].target or "both"])
+        return f"No variant differs significantly from {baseline}{bounds and f': {bounds}'}{limit}.{missing}"
+    rest = [c for c in known if c.verdict == "undecided"]
+    bounds = _describe_bounds(rest, plan.metric, on[known[0].target or "both"])
+    undecided = f" Undecided: {', '.join(c.system for c in rest)}{bounds and f' ({bounds})'}." if rest else ""
     return f"{'; '.join(decided)}; with {' and '.join(counts)}.{undecided}{missing}"
 
 
@@ -226,6 +229,24 @@ def _describe_weak_baselines(plan: Plan, compared: list[Comparison]) -> str:
 def _format_untested_conclusion(results: Results) -> str:
     baseline, split = results.plan.mark_groups[0].only_baseline, results.plan.test_split
     return f"No conclusion{f' about {baseline}' if baseline else ''} yet: no run has {split} scores."
+
+
+def _describe_bounds(comparisons: Sequence[Comparison], metric: str, population: str) -> str:
+    """Say how large a gain or loss can still be by the intervals, which hold for all comparisons of the family at once.
+
+    Empty if an interval is not known, if all are 0 wide, or if one is as wide as the largest possible difference.
+    """
+    intervals = [c.interval for c in comparisons if c.interval is not None]
+    if not intervals or len(intervals) < len(comparisons):
+        return ""
+    loss, gain = -min(low for low, _ in intervals), max(high for _, high in intervals)
+    if loss <= 0 and gain <= 0:
+        return ""
+    if metric in LOWER_IS_BETTER:
+        loss, gain = gain, loss
+    elif max(loss, gain) >= get_measure(metric).max_value:
+        return ""
+    return f"any gain {population} is at most {gain:.4f}, any loss at most {loss:.4f}"
 
 
 def _describe_power(effect: float, metric: str, counts: tuple[str, str]) -> str:

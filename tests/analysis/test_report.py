@@ -134,7 +134,41 @@ def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path
     limit = f"minimum detectable effect: about {middle:.4f} (80 % power, {counts})"
     if middle > 1:
         limit = f"the study has less than 80 % power even for the largest possible gain ({counts})"
-    assert analysis.conclusion == f"No variant differs significantly from BERT; {limit}."
+    intervals = [c.interval for c in analysis.comparisons if c.baseline == "BERT" and c.interval]
+    low, high = min(low for low, _ in intervals[:4]), max(high for _, high in intervals[:4])
+    bounds = f": any gain on new queries and new seeds is at most {high:.4f}, any loss at most {-low:.4f}"
+    if max(-low, high) > 1:  # no difference is larger
+        bounds = ""
+    assert (not bounds) == (len(seeds) == 2)
+    assert analysis.conclusion == f"No variant differs significantly from BERT{bounds}; {limit}."
+
+
+@pytest.mark.parametrize("metric", ["R10@1", "position"])
+def test_the_answer_says_how_large_an_undecided_difference_can_be(tmp_path: Path, metric: str) -> None:
+    runs = study_runs(seeds=(1, 2, 3, 4), grid=False)
+    for run in runs:
+        if run.variant == "T-WSLS":
+            run.scores["test"] = scores("test", 60, 1.5, 50 + (run.seed or 0))
+    analysis = _analyse(tmp_path, runs, seeds=[1, 2, 3, 4], metric=metric)
+    compared = [c for c in analysis.comparisons if c.baseline == "BERT" and c.interval]
+    assert [c.verdict for c in compared] == ["undecided"] * 4
+    above, below = max(c.interval[1] for c in compared), -min(c.interval[0] for c in compared)  # type: ignore[index]
+    gain, loss = (above, below) if metric == "R10@1" else (below, above)  # the best position is 1
+    said = f"any gain on new queries and new seeds is at most {gain:.4f}, any loss at most {loss:.4f}; "
+    assert f"No variant differs significantly from BERT: {said}" in analysis.conclusion
+    for run in runs:
+        if run.variant == "LS":
+            run.scores["test"] = scores("test", 60, -1.0, run.seed or 0)
+    analysis = _analyse(tmp_path / "one", runs, seeds=[1, 2, 3, 4], metric=metric)
+    assert "; with 60 queries and 4 seeds. Undecided: T-LS, WSLS, T-WSLS (any gain on new" in analysis.conclusion
+
+
+def test_a_variant_that_is_equivalent_is_named_with_the_margin(tmp_path: Path) -> None:
+    analysis = _analyse(tmp_path, study_runs(seeds=(1, 2, 3, 4), grid=False), seeds=[1, 2, 3, 4], margin=0.9)
+    ls = analysis.comparisons[0]
+    assert (ls.system, ls.verdict) == ("LS", "equivalent")
+    said = f"LS is equivalent to BERT on new queries and new seeds ({ls.difference:+.4f}, margin 0.9)"
+    assert said in analysis.conclusion
 
 
 @pytest.mark.parametrize(("fault", "note"), [
@@ -247,7 +281,7 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(study)]) == 0
     printed = capsys.readouterr().out
     conclusion = printed.rstrip().splitlines()[-1]
-    assert conclusion.startswith("No variant differs significantly from BERT; ")
+    assert conclusion.startswith("No variant differs significantly from BERT")
     assert conclusion.endswith("60 queries, estimated from 2 seeds).")
     page = (study / "report" / "report.html").read_text()
     assert page.count("data:image/svg+xml") == 10
@@ -326,7 +360,7 @@ def test_the_conclusion_and_the_marks_are_about_the_first_comparison_of_each_sys
     assert marks["T-WSLS"] == "▲"
     assert analysis.table.baselines == ["BERT for LS and T-LS; LS for WSLS; T-LS for T-WSLS"]
     assert analysis.conclusion.startswith("T-WSLS is significantly better than T-LS on new queries and new seeds")
-    assert "Undecided: LS, T-LS, WSLS." in analysis.conclusion
+    assert "Undecided: LS, T-LS, WSLS (any gain" in analysis.conclusion
     certainty = dict(answer_questions(analysis))["How sure is that?"]
     assert certainty[0].startswith("Difference from the baseline, 95 % interval")
     assert certainty[1].startswith("T-WSLS from T-LS +")

@@ -1,0 +1,142 @@
+"""Learning rate and length of training at which the baseline of a study ranks best, found before the study is run.
+
+The last of the training queries are left out of training, and ranked. So no dev or test query is used, and no seed of the
+study. Two processes of one thread each train one combination after another.
+
+python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
+"""
+
+import argparse
+import time
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cached_property
+from itertools import product
+from multiprocessing import get_context
+from statistics import fmean
+from typing import NamedTuple
+
+from benchmarks.measure import machine
+from study.config.loader import load_study
+from study.config.spaces import make_system_space
+from study.config.systems import get_baseline
+from study.execution.resolve import resolve_study
+from study.scheduling.trials import ConfigurationFactory
+from trainables.metrics import recall_at
+from trainables.rankers.runner import RankerData, RankerRun
+from trainables.rankers.trainer import Pairs
+from trainables.specs.checkpoints import get_run_segments
+from trainables.specs.trial import TrialSpec
+
+_LAST_BATCHES = 30
+"""Batches over which the loss at the end of training is averaged."""
+
+
+class Outcome(NamedTuple):
+    """A training of the baseline: its loss at the end, and R@1 of the queries that are left out."""
+
+    rate: float
+    instances: int
+    seed: int
+    loss: float
+    recall: float
+    seconds: float
+
+
+class PilotRun(RankerRun):
+    """A run that leaves the last of its training queries out and ranks them.
+
+    Args:
+        trial: the trial; its checkpoints are neither read nor written.
+        held_out: number of queries that are left out.
+    """
+
+    def __init__(self, trial: TrialSpec, held_out: int) -> None:
+        super().__init__(trial)
+        self.held_out = held_out
+
+    @cached_property
+    def _train_pairs(self) -> Pairs:
+        return select_queries(self.data.select_pairs("train"), slice(None, -self.held_out))
+
+    def rank_held_out(self) -> Outcome:
+        """Train, and rank the queries that are left out."""
+        start, training = time.monotonic(), self._training
+        for segment in get_run_segments(self.trial.specification):
+            self._train(segment, segment.stop, lambda: None)
+        seconds = time.monotonic() - start
+        pairs = select_queries(self.data.select_pairs("train"), slice(-self.held_out, None))
+        scores = self.trainer.score_pairs(pairs, training.get_scoring_precision("dev"))
+        shape = (-1, pairs.candidates)
+        recall = float(recall_at(1, scores.reshape(shape), pairs.relevant.reshape(shape)).mean())
+        losses = [row["train/loss"] for row in self.trainer.history if "train/loss" in row]
+        seed = self.trial.specification.seed
+        assert seed is not None
+        loss = fmean(losses[-_LAST_BATCHES:]) if losses else float("nan")
+        return Outcome(training.learning_rate, training.instances, seed, loss, recall, seconds)
+
+
+def select_queries(pairs: Pairs, queries: slice) -> Pairs:
+    """Return the pairs of consecutive queries."""
+    start, stop, _ = queries.indices(len(pairs.relevant) // pairs.candidates)
+    rows = slice(start * pairs.candidates, stop * pairs.candidates)
+    return pairs._replace(
+        first_row=pairs.first_row + rows.start,
+        relevant=pairs.relevant[rows],
+        labels=pairs.labels[rows],
+        weak_labels=pairs.weak_labels[rows],
+        scores=pairs.scores[rows],
+    )
+
+
+def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
+    """Train one combination, and rank."""
+    return PilotRun(trial, held_out).rank_held_out()
+
+
+def main() -> None:
+    """Train all combinations, the longest first, and print their means over seeds."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.recipe", description="Finds a learning rate and a length.")
+    parser.add_argument("study")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
+    parser.add_argument("--rates", type=float, nargs="+", required=True)
+    parser.add_argument("--instances", type=int, nargs="+", required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12])
+    parser.add_argument("--held-out", type=int, default=600)
+    options = parser.parse_intermixed_args()
+    study, resolved, prepared = resolve_study(load_study(options.study, options.overrides), None, print)
+    name = get_baseline(study)
+    params = make_system_space(study, name).list_default_configurations()[0]
+    trials = list[TrialSpec]()
+    for instances, rate in sorted(product({0, *options.instances}, options.rates), reverse=True):
+        if instances == 0 and rate != options.rates[0]:
+            continue  # the untrained model has no learning rate
+        training = study.training.model_copy(update={"instances": instances, "learning_rate": rate})
+        factory = ConfigurationFactory(
+            study.model_copy(update={"task": prepared.settings, "training": training}), resolved, ""
+        )
+        runs = factory.make_configuration(name, params, options.seeds, "baseline")
+        trials += [factory.make_request(runs, run, "train").trial for run in runs.runs]
+    pairs = select_queries(RankerData(trials[0]).select_pairs("train"), slice(-options.held_out, None))
+    print(f"{machine()}, {resolved.environment.instruction_set}, {study.training.precision}")
+    shape = (-1, pairs.candidates)
+    bm25 = recall_at(1, pairs.scores.reshape(shape), pairs.relevant.reshape(shape))
+    print(f"{len(bm25)} training queries left out; R@1 of their candidates by the sampler's scores {bm25.mean():.4f}")
+    outcomes = defaultdict[tuple[int, float], list[Outcome]](list)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(run_pilot, trial, options.held_out) for trial in trials]):
+            one = done.result()
+            outcomes[one.instances, one.rate].append(one)
+            print(
+                f"  {one.instances:6} instances, rate {one.rate:g}, seed {one.seed}: loss {one.loss:.3f}, "
+                f"R@1 {one.recall:.4f}, {one.seconds:.0f} s",
+                flush=True,
+            )
+    print("| instances | learning rate | loss | R@1 |\n|---|---|---|---|")
+    for (instances, rate), own in sorted(outcomes.items()):
+        values = ", ".join(f"{one.recall:.4f}" for one in sorted(own, key=lambda one: one.seed))
+        print(f"| {instances:,} | {rate:g} | {fmean(one.loss for one in own):.3f} | {fmean(o.recall for o in own):.4f} ({values}) |")
+
+
+if __name__ == "__main__":
+    main()
