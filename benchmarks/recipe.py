@@ -1,7 +1,7 @@
 """Learning rate and length of training at which the baseline of a study ranks best, found before the study is run.
 
-The last of the training queries are left out of training, and ranked. So no dev or test query is used, and no seed of the
-study. Two processes of one thread each train one combination after another.
+The last of the training queries are left out of training, and ranked. So no dev or test query is used, and no seed of
+the study. Two processes of one thread each train one combination after another.
 
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
 """
@@ -96,7 +96,9 @@ def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
 
 def main() -> None:
     """Train all combinations, the longest first, and print their means over seeds."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.recipe", description="Finds a learning rate and a length.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.recipe", description="Finds a learning rate and a length."
+    )
     parser.add_argument("study")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     parser.add_argument("--rates", type=float, nargs="+", required=True)
@@ -135,7 +137,8 @@ def main() -> None:
     print("| instances | learning rate | loss | R@1 |\n|---|---|---|---|")
     for (instances, rate), own in sorted(outcomes.items()):
         values = ", ".join(f"{one.recall:.4f}" for one in sorted(own, key=lambda one: one.seed))
-        print(f"| {instances:,} | {rate:g} | {fmean(one.loss for one in own):.3f} | {fmean(o.recall for o in own):.4f} ({values}) |")
+        loss, recall = fmean(one.loss for one in own), fmean(one.recall for one in own)
+        print(f"| {instances:,} | {rate:g} | {loss:.3f} | {recall:.4f} ({values}) |")
 
 
 if __name__ == "__main__":

@@ -191,7 +191,8 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         if c.verdict in ("better", "worse")
     ]
     decided += [
-        f"{c.system} is equivalent to {c.baseline} {on[c.target or 'both']} ({c.difference:+.4f}, margin {plan.margin:g})"
+        f"{c.system} is equivalent to {c.baseline} {on[c.target or 'both']} ({c.difference:+.4f}, "
+        f"margin {plan.margin:g})"
         for c in known
         if c.verdict == "equivalent"
     ]
