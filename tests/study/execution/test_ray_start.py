@@ -34,6 +34,12 @@ def main():
 interruption.run_command(main)
 """
 
+
+def _heed_interruptions() -> None:
+    """A process in the background of a shell ignores SIGINT, and so do those that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 Start = Callable[[Path], "subprocess.Popen[str]"]
 
 
@@ -46,7 +52,10 @@ def start(tmp_path: Path) -> Iterator[Start]:
         own = {name: value for name, value in environment().items() if not name.startswith("RAY_")}
         own |= {"HOME": str(home), "PYTHONPATH": str(ROOT)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        started.append(subprocess.Popen([sys.executable, "-c", CODE], text=True, cwd=tmp_path, env=own, **pipes))
+        process = subprocess.Popen(
+            [sys.executable, "-c", CODE], text=True, cwd=tmp_path, env=own, preexec_fn=_heed_interruptions, **pipes
+        )
+        started.append(process)
         return started[-1]
 
     yield begin

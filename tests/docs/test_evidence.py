@@ -1,0 +1,52 @@
+"""What is kept of a study gives its tables again, and the results pages have these tables."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.readers.results import read_records
+from analysis.tables.main import build_report_data
+from docs.scripts import evidence
+from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.docs.blocks import ROOT
+
+KEPT = sorted(path.stem for path in evidence.FOLDER.glob("*.json"))
+LARGEST = 400_000
+"""Bytes that the files of one study may take in the repository."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{}, {"margin": 0.5, "correction": "holm"}], ids=["plain", "margin"])
+def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    runs = study_runs(seeds=(1, 2, 3))
+    correction = str(changes.pop("correction", "bonferroni"))
+    plan = plan_of(runs, seeds=[1, 2, 3], **changes)
+    for family in plan["families"]:
+        family["correction"] = correction
+    write_records(tmp_path / "study", plan, runs)
+    report = build_report_data(read_records(tmp_path / "study"))
+    evidence.keep_evidence("made", str(tmp_path / "study"), tmp_path)
+    again = {(c.family, c.system, c.baseline): c for c in evidence.compare_kept("made", tmp_path)}
+    declared = [c for c in report.comparisons if c.metric == report.results.plan.metric]
+    assert len(again) == len(declared) == 7
+    for c in declared:
+        own = again[c.family, c.system, c.baseline]
+        assert (own.verdict, own.comparisons) == (c.verdict, c.comparisons)
+        assert own.difference == pytest.approx(c.difference, abs=1e-7)
+        assert own.interval == pytest.approx(c.interval, abs=1e-6)
+        assert own.adjusted[correction] == pytest.approx(c.adjusted[correction], abs=1e-6)
+    tables = evidence.format_tables("made", tmp_path)
+    for row in report.table.rows:
+        assert row.test is not None
+        assert f"| {row.test[0]:.4f}" in next(
+            line for line in tables.splitlines() if line.startswith(f"| {row.system} |")
+        )
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_page_has_the_tables_of_what_is_kept(name: str) -> None:
+    pages = [path.read_text("utf-8") for path in (ROOT / "docs" / "results").glob("*.md")]
+    assert any(evidence.format_tables(name) in page for page in pages)
+    assert sum(path.stat().st_size for path in evidence.FOLDER.glob(f"{name}.*")) < LARGEST
