@@ -205,7 +205,7 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         bounds = _describe_bounds(known, plan.metric, on[known[0].target or "both"])
         return f"No variant differs significantly from {baseline}{bounds and f': {bounds}'}{limit}.{missing}"
     rest = [c for c in known if c.verdict == "undecided"]
-    bounds = _describe_bounds(rest, plan.metric, on[known[0].target or "both"])
+    bounds = _describe_bounds(rest, plan.metric, on[rest[0].target or "both"]) if rest else ""
     undecided = f" Undecided: {', '.join(c.system for c in rest)}{bounds and f' ({bounds})'}." if rest else ""
     return f"{'; '.join(decided)}; with {' and '.join(counts)}.{undecided}{missing}"
 

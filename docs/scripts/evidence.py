@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.comparisons.declared import make_settings
 from analysis.data.cost import compute_cost
 from analysis.data.results import Results, per_query
 from analysis.data.score_table import build_score_table
@@ -27,6 +28,8 @@ from trainables.utils.cli import Parser, report_errors
 from trainables.utils.files import write_atomically
 
 FOLDER = Path(__file__).parents[1] / "results" / "evidence"
+_SETTINGS = ("alpha", "correction", "margin", "seeds")
+"""Settings of the tests that a plan declares."""
 _CURVE_POINTS = 16
 """Points of a loss curve that are kept: means over as many equal parts of the training."""
 
@@ -61,9 +64,11 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         "task": plan.task,
         "metric": plan.metric,
         "plan": {"hash": results.plan_hash, "version": plan.version},
-        "settings": {"alpha": plan.alpha, "correction": plan.headline.correction, "margin": plan.margin},
         "families": {
-            family.name: [list(pair) for pair in family.comparisons]
+            family.name: {
+                "settings": {key: getattr(make_settings(plan, family), key) for key in _SETTINGS},
+                "comparisons": [list(pair) for pair in family.comparisons],
+            }
             for family in plan.test_families
             if plan.metric in plan.get_family_metrics(family)
         },
@@ -92,7 +97,8 @@ def compare_kept(name: str, folder: Path = FOLDER) -> list[Comparison]:
     summary = json.loads((folder / f"{name}.json").read_text("utf-8"))
     table = build_score_table(read_score_file(folder / f"{name}.parquet"))
     compared = list[Comparison]()
-    for family, pairs in summary["families"].items():
+    for family, declared in summary["families"].items():
+        pairs = declared["comparisons"]
         sides = [(table.get_complete_scores(system), table.get_complete_scores(baseline)) for system, baseline in pairs]
         compared += compare_family(
             ComparisonFamily(
@@ -102,7 +108,7 @@ def compare_kept(name: str, folder: Path = FOLDER) -> list[Comparison]:
                 [(*pair, differences_or_none(*own)) for pair, own in zip(pairs, sides, strict=True)],
                 poolable=[vary_over_seeds(*own) for own in sides],
             ),
-            ComparisonSettings(**summary["settings"]),
+            ComparisonSettings(**declared["settings"]),
         )
     return compared
 
@@ -126,7 +132,7 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
     ]
     for c in compare_kept(name, folder):
         low, high = c.interval or (float("nan"), float("nan"))
-        adjusted = format_p_value(c.adjusted[summary["settings"]["correction"]])
+        adjusted = format_p_value(c.adjusted[summary["families"][c.family]["settings"]["correction"]])
         cells = [
             c.system,
             c.baseline,

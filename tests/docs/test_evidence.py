@@ -16,15 +16,15 @@ LARGEST = 400_000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"margin": 0.5, "correction": "holm"}], ids=["plain", "margin"])
+@pytest.mark.parametrize("changes", [{}, {"margin": 0.5}, {"seed_variance": "pooled"}], ids=["own", "margin", "pooled"])
 def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
     tmp_path: Path, changes: dict[str, object]
 ) -> None:
     runs = study_runs(seeds=(1, 2, 3))
-    correction = str(changes.pop("correction", "bonferroni"))
     plan = plan_of(runs, seeds=[1, 2, 3], **changes)
+    corrections = {"variants": "holm", "sanity": "bonferroni"}
     for family in plan["families"]:
-        family["correction"] = correction
+        family["correction"] = corrections[family["name"]]
     write_records(tmp_path / "study", plan, runs)
     report = build_report_data(read_records(tmp_path / "study"))
     evidence.keep_evidence("made", str(tmp_path / "study"), tmp_path)
@@ -36,7 +36,8 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
         assert (own.verdict, own.comparisons) == (c.verdict, c.comparisons)
         assert own.difference == pytest.approx(c.difference, abs=1e-7)
         assert own.interval == pytest.approx(c.interval, abs=1e-6)
-        assert own.adjusted[correction] == pytest.approx(c.adjusted[correction], abs=1e-6)
+        decisive = corrections[c.family]
+        assert own.adjusted[decisive] == pytest.approx(c.adjusted[decisive], abs=1e-6)
     tables = evidence.format_tables("made", tmp_path)
     for row in report.table.rows:
         assert row.test is not None
