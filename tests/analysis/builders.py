@@ -1,5 +1,6 @@
 """Makes a synthetic study and writes its records; `tests.analysis.offline` writes the same runs to W&B."""
 
+import copy
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -190,7 +191,7 @@ def study_runs(seeds: tuple[int, ...] = (1, 2, 3), dev: int = 40, test: int = 60
 
 def plan_of(runs: list[Made], **changes: Any) -> dict[str, Any]:
     expected = {split: frame["query_id"].nunique() for run in runs for split, frame in run.scores.items()}
-    return {**PLAN, "expected_queries": expected, **changes}
+    return {**copy.deepcopy(PLAN), "expected_queries": expected, **changes}
 
 
 def write_records(
