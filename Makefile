@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 
-.PHONY: study test test-long lint docs dist bench bench-quick gpu gpu-packages lock
+.PHONY: study test test-long lint docs dist evidence bench bench-quick gpu gpu-packages lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -34,6 +34,10 @@ docs: $(TESTABLE)
 	$(BIN)/python -m docs.scripts.pacing > docs/images/pacing.svg
 	$(BIN)/python -m docs.scripts.speed > docs/images/speed.svg
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site
+
+# Tables and figures of the results pages, from what is kept of their studies in docs/results/evidence.
+evidence: $(INSTALLED)
+	$(BIN)/python -m docs.scripts.evidence write
 
 dist: $(TESTABLE)
 	$(BIN)/python -m build --outdir build/dist

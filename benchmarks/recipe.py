@@ -1,9 +1,11 @@
-"""Learning rate and length of training at which the baseline of a study ranks best, found before the study is run.
+"""Learning rate and length of training at which a system of a study ranks best, found before the study is run.
 
 The last of the training queries are left out of training, and ranked. So no dev or test query is used, and no seed of
 the study. Two processes of one thread each train one combination after another.
 
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
+
+Without --system, it is the baseline. Another system has its default configuration.
 """
 
 import argparse
@@ -33,7 +35,7 @@ _LAST_BATCHES = 30
 
 
 class Outcome(NamedTuple):
-    """A training of the baseline: its loss at the end, and R@1 of the queries that are left out."""
+    """A training: its loss at the end, and R@1 of the queries that are left out."""
 
     rate: float
     instances: int
@@ -105,9 +107,10 @@ def main() -> None:
     parser.add_argument("--instances", type=int, nargs="+", required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12])
     parser.add_argument("--held-out", type=int, default=600)
+    parser.add_argument("--system")
     options = parser.parse_intermixed_args()
     study, resolved, prepared = resolve_study(load_study(options.study, options.overrides), None, print)
-    name = get_baseline(study)
+    name = options.system or get_baseline(study)
     params = make_system_space(study, name).list_default_configurations()[0]
     trials = list[TrialSpec]()
     for instances, rate in sorted(product({0, *options.instances}, options.rates), reverse=True):

@@ -1,5 +1,6 @@
 """Figure of the declared comparisons: each difference with its interval and verdict."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from analysis.figures.style import subplots
@@ -23,8 +24,26 @@ def plot_effects(analysis: ReportData) -> Any:
     complete.
     """
     plan = analysis.results.plan
-    grouped = {family.name: _group_by_baseline(analysis, family.name) for family in plan.families}
-    if all(c.difference is None for c in analysis.comparisons):
+    splits = " or ".join(dict.fromkeys(plan.get_split(family.phase) for family in plan.families))
+    return draw_effects(
+        analysis.comparisons, [family.name for family in plan.families], plan.metric, plan.margin, splits
+    )
+
+
+def draw_effects(
+    comparisons: Sequence[Comparison], families: Sequence[str], metric: str, margin: float | None, split: str
+) -> Any:
+    """Draw comparisons with one panel a family. None if none is complete.
+
+    Args:
+        comparisons: the comparisons of all families.
+        families: names of the families, from top to bottom.
+        metric: metric of the plan.
+        margin: largest difference that does not matter. If None, no band is drawn.
+        split: split of the scores, for the label of the axis.
+    """
+    grouped = {name: _group_by_baseline(comparisons, name) for name in families}
+    if all(c.difference is None for c in comparisons):
         return None
     heights = [1.0 + sum(len(own) for own in groups) + 0.6 * (len(groups) - 1) for groups in grouped.values()]
     figure, axes = subplots(
@@ -36,21 +55,20 @@ def plot_effects(analysis: ReportData) -> Any:
             for c in group:
                 _draw_comparison(axis, c, position)
                 positions.append(position)
-                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _format_metric(c, plan.metric))
+                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _format_metric(c, metric))
                 position += 1
             position += 0.6
         axis.axvline(0, color="0.2", linewidth=1, zorder=0)
-        if plan.margin:
-            axis.axvspan(-plan.margin, plan.margin, color="0.93", zorder=-1)
+        if margin:
+            axis.axvspan(-margin, margin, color="0.93", zorder=-1)
         axis.set_yticks(positions, labels)
         axis.set(ylim=(position - 0.6 - 0.4, -0.6), title=name)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
         axis.margins(x=0.08)
-    better = "lower" if plan.metric in LOWER_IS_BETTER else "higher"
-    splits = " or ".join(dict.fromkeys(plan.get_split(family.phase) for family in plan.families))
-    axes[-1].set_xlabel(f"difference in {splits} {plan.metric} ({better} is better)")
-    figure.legend(handles=_make_handles(analysis), loc="outside lower center", ncols=4, columnspacing=1.4)
+    better = "lower" if metric in LOWER_IS_BETTER else "higher"
+    axes[-1].set_xlabel(f"difference in {split} {metric} ({better} is better)")
+    figure.legend(handles=_make_handles(comparisons), loc="outside lower center", ncols=4, columnspacing=1.4)
     return figure
 
 
@@ -58,9 +76,9 @@ def _format_metric(c: Comparison, metric: str) -> str:
     return "" if c.metric == metric else f", {c.metric.removeprefix(f'{metric}/')}"
 
 
-def _group_by_baseline(analysis: ReportData, family: str) -> list[list[Comparison]]:
+def _group_by_baseline(comparisons: Sequence[Comparison], family: str) -> list[list[Comparison]]:
     groups: dict[str, list[Comparison]] = {}
-    for c in analysis.comparisons:
+    for c in comparisons:
         if c.family == family:
             groups.setdefault(c.baseline, []).append(c)
     return list(groups.values())
@@ -86,10 +104,10 @@ def _draw_comparison(axis: Any, c: Comparison, position: float) -> None:
                   annotation_clip=False)  # fmt: skip
 
 
-def _make_handles(analysis: ReportData) -> list[Any]:
+def _make_handles(comparisons: Sequence[Comparison]) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    verdicts = {c.verdict for c in analysis.comparisons if c.difference is not None}
+    verdicts = {c.verdict for c in comparisons if c.difference is not None}
     return [
         Line2D([], [], linestyle="", label=verdict, **style)
         for verdict, style in _MARKER_STYLES.items()

@@ -1,15 +1,18 @@
-"""Keeps what a results page is made of: the scores of every query, and what the study declared and cost.
+"""Keeps what a results page is made of, and makes the page's tables and figures from that alone.
 
     python -m docs.scripts.evidence keep NAME FOLDER     # of a finished study, into docs/results/evidence
-    python -m docs.scripts.evidence show NAME            # its tables, from those files alone
+    python -m docs.scripts.evidence write                # tables and figures of all that is kept; `make evidence`
 
-NAME.parquet has the columns system, seed, query and value, so that `python -m analysis.compare` reads it; NAME.json has
-the rest.
+NAME.parquet has the scores of every query, in the columns system, seed, query and value, so that `python -m
+analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. A page of docs/results has
+the tables of NAME between the lines `<!-- evidence: NAME -->` and `<!-- end of evidence -->`.
 """
 
 import json
+import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,20 @@ from analysis.comparisons.declared import make_settings
 from analysis.data.cost import compute_cost
 from analysis.data.results import Results, per_query
 from analysis.data.score_table import build_score_table
+from analysis.figures.effects import draw_effects
+from analysis.figures.style import COLOURS, subplots
 from analysis.readers.score_files import read_score_file
 from analysis.readers.source import open_results
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.main import ReportData, build_report_data, format_p_value
+from docs.scripts.pacing import render_svg
 from trainables.utils.cli import Parser, report_errors
 from trainables.utils.files import write_atomically
 
-FOLDER = Path(__file__).parents[1] / "results" / "evidence"
+DOCS = Path(__file__).parents[1]
+PAGES, IMAGES, FOLDER = DOCS / "results", DOCS / "images", DOCS / "results" / "evidence"
+_TABLES = re.compile(r"(?<=<!-- evidence: )(\S+)( -->\n\n).*?(?=\n\n<!-- end of evidence -->)", re.DOTALL)
 _SETTINGS = ("alpha", "correction", "margin", "seeds")
 """Settings of the tests that a plan declares."""
 _CURVE_POINTS = 16
@@ -58,7 +66,7 @@ def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
 def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
     """Return what a page says about a study besides the scores of its queries."""
     plan, cost = results.plan, compute_cost(results)
-    trained = next(run for run in results.runs if run.config["specification"].get("training"))
+    trained = [run.config["specification"] for run in results.runs if run.config["specification"].get("training")]
     return {
         "study": plan.study,
         "task": plan.task,
@@ -72,11 +80,18 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
             for family in plan.test_families
             if plan.metric in plan.get_family_metrics(family)
         },
+        "instances": max(one["training"]["instances"] for one in trained),
         "cost": {"hours": round(cost.hours, 2), "runs": cost.runs, "trained": cost.trained, "shared": cost.shared},
-        "environment": trained.config["specification"]["environment"],
+        "environment": trained[0]["environment"],
         "conclusion": analysis.conclusion,
         "systems": {
-            row.system: {"epsilon": row.strength, "switch": row.switch, "dev": row.dev} for row in analysis.table.rows
+            row.system: {
+                "epsilon": row.strength,
+                "switch": row.switch,
+                "dev": row.dev,
+                "ECE": average_summary(results, row.configuration, f"{plan.test_split}/ECE"),
+            }
+            for row in analysis.table.rows
         },
         "losses": {row.system: average_losses(results, row.configuration) for row in analysis.table.rows},
     }
@@ -90,6 +105,16 @@ def average_losses(results: Results, configuration: str | None) -> list[float]:
         if losses and run.config["configuration_id"] == configuration:
             curves.append([float(part.mean()) for part in np.array_split(losses, _CURVE_POINTS)])
     return [round(float(value), 4) for value in np.mean(curves, axis=0)] if curves else []
+
+
+def average_summary(results: Results, configuration: str | None, key: str) -> float | None:
+    """Return the mean of a number that the runs of a configuration recorded; None if they have none."""
+    values = [
+        run.summary[key]
+        for run in results.runs
+        if run.config["configuration_id"] == configuration and isinstance(run.summary.get(key), float)
+    ]
+    return round(float(np.mean(values)), 4) if values else None
 
 
 def compare_kept(name: str, folder: Path = FOLDER) -> list[Comparison]:
@@ -114,35 +139,72 @@ def compare_kept(name: str, folder: Path = FOLDER) -> list[Comparison]:
 
 
 def format_tables(name: str, folder: Path = FOLDER) -> str:
-    """Return the tables of a kept study in Markdown: systems, comparisons, and what it cost."""
+    """Return the tables of a kept study in Markdown: its systems, and their comparisons."""
     summary = json.loads((folder / f"{name}.json").read_text("utf-8"))
     table = build_score_table(read_score_file(folder / f"{name}.parquet"))
-    lines = [f"| system | ε | switch | dev {summary['metric']} | test {summary['metric']} | loss |"]
-    lines.append("|---|---|---|---|---|---|")
-    for system, own in summary["systems"].items():
-        means = table.values[system].mean(axis=1)
-        loss = summary["losses"].get(system)
-        cells = [system, *(_format_number(own[key]) for key in ("epsilon", "switch")), _format_mean(*own["dev"])]
-        cells += [_format_mean(means.mean(), means.std(ddof=1) if len(means) > 1 else None)]
-        lines.append(f"| {' | '.join(cells)} | {f'{loss[-1]:.3f}' if loss else '-'} |")
-    lines += [
-        "",
-        "| system | baseline | difference | interval | p | corrected p | verdict |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    metric, systems = summary["metric"], summary["systems"]
+    header = ["system", "ε", "switch", f"dev {metric}", f"test {metric}", "loss", "ECE"]
+    rows = list[list[str]]()
+    for system, own in systems.items():
+        means, loss = table.values[system].mean(axis=1), summary["losses"].get(system)
+        rows.append(
+            [
+                system,
+                _format_number(own["epsilon"]),
+                _format_number(own["switch"]),
+                _format_mean(*own["dev"]),
+                _format_mean(means.mean(), means.std(ddof=1) if len(means) > 1 else None),
+                f"{loss[-1]:.3f}" if loss else "-",
+                "-" if own["ECE"] is None else f"{own['ECE']:.3f}",
+            ]
+        )
+    used = [column for column in range(len(header)) if any(row[column] != "-" for row in rows)]
+    lines = _format_rows([[row[column] for column in used] for row in [header, *rows]])
+    compared = [["system", "baseline", "difference", "interval", "p", "corrected p", "verdict"]]
     for c in compare_kept(name, folder):
         low, high = c.interval or (float("nan"), float("nan"))
-        adjusted = format_p_value(c.adjusted[summary["families"][c.family]["settings"]["correction"]])
-        cells = [
-            c.system,
-            c.baseline,
-            f"{c.difference:+.4f}",
-            f"[{low:+.4f}, {high:+.4f}]",
-            format_p_value(c.p),
-            adjusted,
-        ]
-        lines.append(f"| {' | '.join(cells)} | {c.verdict} |")
-    return "\n".join(lines)
+        adjusted = c.adjusted[summary["families"][c.family]["settings"]["correction"]]
+        cells = [c.system, c.baseline, f"{c.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"]
+        compared.append([*cells, format_p_value(c.p), format_p_value(adjusted), c.verdict])
+    return "\n".join([*lines, "", *_format_rows(compared)])
+
+
+def draw_kept_effects(name: str) -> Any:
+    """Return the figure of the declared comparisons of a kept study."""
+    summary = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    margins = [declared["settings"]["margin"] for declared in summary["families"].values()]
+    return draw_effects(compare_kept(name), list(summary["families"]), summary["metric"], margins[0], "test")
+
+
+def draw_losses(name: str) -> Any:
+    """Return the figure of the training losses of a kept study."""
+    summary = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    figure, (panel,) = subplots(1, (6.4, 3.0))
+    trained = {system: losses for system, losses in summary["losses"].items() if losses}
+    for (system, losses), colour in zip(trained.items(), COLOURS, strict=False):
+        middles = (np.arange(len(losses)) + 0.5) / len(losses) * summary["instances"]
+        panel.plot(middles, losses, label=system, color=colour, marker="o", markersize=3)
+    panel.set(xlabel="training instances", ylabel="training loss", xlim=(0, None), ylim=(0, None))
+    figure.legend(loc="outside lower center", ncols=6)
+    return figure
+
+
+def make_outputs() -> dict[Path, str]:
+    """Return the contents of all figures and pages that are made from what is kept."""
+    outputs = dict[Path, str]()
+    for path in sorted(FOLDER.glob("*.json")):
+        for kind, draw in (("effects", draw_kept_effects), ("losses", draw_losses)):
+            outputs[IMAGES / f"evidence-{path.stem}-{kind}.svg"] = render_svg(partial(draw, path.stem))
+    for page in sorted(PAGES.glob("*.md")):
+        text = page.read_text("utf-8")
+        if _TABLES.search(text):
+            outputs[page] = _TABLES.sub(lambda found: found[1] + found[2] + format_tables(found[1]), text)
+    return outputs
+
+
+def _format_rows(rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
 
 
 def _format_number(value: float | None) -> str:
@@ -156,17 +218,23 @@ def _format_mean(mean: float, deviation: float | None) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     parser = Parser(
-        prog="python -m docs.scripts.evidence", description="Keeps and shows what a results page is made of."
+        prog="python -m docs.scripts.evidence", description="Keeps what results pages are made of, and makes them."
     )
-    parser.add_argument("action", choices=("keep", "show"))
-    parser.add_argument("name")
-    parser.add_argument("source", nargs="?", help="folder of a finished study, to keep it")
+    actions = parser.add_subparsers(dest="action", required=True)
+    keep = actions.add_parser("keep", help="keep what the page of a finished study needs")
+    keep.add_argument("name", help="name of the files in docs/results/evidence")
+    keep.add_argument("source", help="folder of the study")
+    actions.add_parser("write", help="write the tables and figures of all kept studies")
     options = parser.parse_args(argv)
 
     def act() -> None:
         if options.action == "keep":
             keep_evidence(options.name, options.source)
-        print(format_tables(options.name))
+            print(format_tables(options.name))
+        else:
+            for path, text in make_outputs().items():
+                with write_atomically(path) as temporary:
+                    temporary.write_text(text, "utf-8")
 
     return report_errors(parser.prog, act)
 

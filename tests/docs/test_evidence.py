@@ -8,7 +8,6 @@ from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
 from docs.scripts import evidence
 from tests.analysis.builders import plan_of, study_runs, write_records
-from tests.docs.blocks import ROOT
 
 KEPT = sorted(path.stem for path in evidence.FOLDER.glob("*.json"))
 LARGEST = 400_000
@@ -46,8 +45,26 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
         )
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_the_page_has_the_tables_of_what_is_kept(name: str) -> None:
-    pages = [path.read_text("utf-8") for path in (ROOT / "docs" / "results").glob("*.md")]
-    assert any(evidence.format_tables(name) in page for page in pages)
-    assert sum(path.stat().st_size for path in evidence.FOLDER.glob(f"{name}.*")) < LARGEST
+def test_pages_and_figures_are_those_made_from_what_is_kept() -> None:
+    outputs = evidence.make_outputs()
+    assert [path for path, text in outputs.items() if path.read_text("utf-8") != text] == []
+    pages = {path: text for path, text in outputs.items() if path.suffix == ".md"}
+    for name in KEPT:
+        assert any(evidence.format_tables(name) in text for text in pages.values())
+        for kind in ("effects", "losses"):
+            assert any(f"evidence-{name}-{kind}.svg" in text for text in pages.values())
+        assert sum(path.stat().st_size for path in evidence.FOLDER.glob(f"{name}.*")) < LARGEST
+
+
+def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"Before.\n\n<!-- evidence: {KEPT[0]} -->\n\n| old |\n\n<!-- end of evidence -->\n\nAfter.\n")
+    monkeypatch.setattr(evidence, "PAGES", tmp_path)
+    monkeypatch.setattr(evidence, "IMAGES", tmp_path)
+    assert evidence.main(["write"]) == 0
+    text = page.read_text("utf-8")
+    assert "| old |" not in text
+    assert text.startswith("Before.\n\n<!-- evidence: ")
+    assert text.endswith("\n\n<!-- end of evidence -->\n\nAfter.\n")
+    assert evidence.format_tables(KEPT[0]) in text
+    assert (tmp_path / f"evidence-{KEPT[0]}-effects.svg").read_text("utf-8").startswith("<?xml")
