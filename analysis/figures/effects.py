@@ -1,10 +1,9 @@
 """Figure of the declared comparisons: each difference with its interval and verdict."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from analysis.figures.style import subplots
-from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
@@ -15,6 +14,38 @@ _MARKER_STYLES: dict[str, dict[str, Any]] = {
     "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
 }
 """Marker of each verdict. Shape and text distinguish verdicts as well as colour."""
+
+
+class DrawnComparison(Protocol):
+    """A comparison, as the figure needs it."""
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+
+    @property
+    def metric(self) -> str:
+        """Metric of the difference."""
+
+    @property
+    def system(self) -> str:
+        """System that is compared."""
+
+    @property
+    def baseline(self) -> str:
+        """System that it is compared with."""
+
+    @property
+    def difference(self) -> float | None:
+        """Difference of the means; None if a side is incomplete."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Simultaneous confidence interval."""
+
+    @property
+    def verdict(self) -> str:
+        """Better, worse, equivalent or undecided."""
 
 
 def plot_effects(analysis: ReportData) -> Any:
@@ -31,7 +62,7 @@ def plot_effects(analysis: ReportData) -> Any:
 
 
 def draw_effects(
-    comparisons: Sequence[Comparison], families: Sequence[str], metric: str, margin: float | None, split: str
+    comparisons: Sequence[DrawnComparison], families: Sequence[str], metric: str, margin: float | None, split: str
 ) -> Any:
     """Draw comparisons with one panel a family. None if none is complete.
 
@@ -72,19 +103,19 @@ def draw_effects(
     return figure
 
 
-def _format_metric(c: Comparison, metric: str) -> str:
+def _format_metric(c: DrawnComparison, metric: str) -> str:
     return "" if c.metric == metric else f", {c.metric.removeprefix(f'{metric}/')}"
 
 
-def _group_by_baseline(comparisons: Sequence[Comparison], family: str) -> list[list[Comparison]]:
-    groups: dict[str, list[Comparison]] = {}
+def _group_by_baseline(comparisons: Sequence[DrawnComparison], family: str) -> list[list[DrawnComparison]]:
+    groups: dict[str, list[DrawnComparison]] = {}
     for c in comparisons:
         if c.family == family:
             groups.setdefault(c.baseline, []).append(c)
     return list(groups.values())
 
 
-def _draw_comparison(axis: Any, c: Comparison, position: float) -> None:
+def _draw_comparison(axis: Any, c: DrawnComparison, position: float) -> None:
     if c.difference is None:
         text = "incomplete"
     else:
@@ -104,7 +135,7 @@ def _draw_comparison(axis: Any, c: Comparison, position: float) -> None:
                   annotation_clip=False)  # fmt: skip
 
 
-def _make_handles(comparisons: Sequence[Comparison]) -> list[Any]:
+def _make_handles(comparisons: Sequence[DrawnComparison]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     verdicts = {c.verdict for c in comparisons if c.difference is not None}

@@ -4,8 +4,10 @@
     python -m docs.scripts.evidence write                # tables and figures of all that is kept; `make evidence`
 
 NAME.parquet has the scores of every query, in the columns system, seed, query and value, so that `python -m
-analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. A page of docs/results has
-the tables of NAME between the lines `<!-- evidence: NAME -->` and `<!-- end of evidence -->`.
+analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. If there are more scores
+than a repository should hold, there is no NAME.parquet, and NAME.json has the means of the seeds and the comparisons
+of the study's report. A page of docs/results has the tables of NAME and its conclusion between the lines
+`<!-- evidence: NAME -->` and `<!-- end of evidence -->`.
 """
 
 import json
@@ -14,9 +16,12 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import fmean, stdev
+from textwrap import wrap
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from analysis.comparisons.declared import make_settings
 from analysis.data.cost import compute_cost
@@ -35,11 +40,27 @@ from trainables.utils.files import write_atomically
 
 DOCS = Path(__file__).parents[1]
 PAGES, IMAGES, FOLDER = DOCS / "results", DOCS / "images", DOCS / "results" / "evidence"
-_TABLES = re.compile(r"(?<=<!-- evidence: )(\S+)( -->\n\n).*?(?=\n\n<!-- end of evidence -->)", re.DOTALL)
+_TABLES = re.compile(r"(?<=<!-- evidence: )(\S+)( -->\n).*?(?=<!-- end of evidence -->)", re.DOTALL)
 _SETTINGS = ("alpha", "correction", "margin", "seeds")
 """Settings of the tests that a plan declares."""
 _CURVE_POINTS = 16
 """Points of a loss curve that are kept: means over as many equal parts of the training."""
+_MOST_SCORES = 100_000
+"""Scores that are kept one by one; of more, the results."""
+
+
+class KeptComparison(NamedTuple):
+    """A comparison, as a page tells it."""
+
+    family: str
+    metric: str
+    system: str
+    baseline: str
+    difference: float | None
+    interval: tuple[float, float] | None
+    p: float | None
+    corrected: float | None
+    verdict: str
 
 
 def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
@@ -51,16 +72,28 @@ def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
         chosen = {row.system: row.configuration for row in analysis.table.rows}
         scores = scores[scores["configuration"] == scores["system"].map(chosen)]
         summary = summarize(results, analysis)
+    path = folder / f"{name}.parquet"
+    folder.mkdir(exist_ok=True)
+    if len(scores) > _MOST_SCORES:
+        path.unlink(missing_ok=True)
+        means = scores.groupby(["system", "seed"], dropna=False)["value"].mean()
+        summary["seed_means"] = {system: own.round(6).to_list() for system, own in means.groupby("system")}
+        summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
+    else:
+        write_scores(scores, path)
+    with write_atomically(folder / f"{name}.json") as temporary:
+        temporary.write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
+
+
+def write_scores(scores: pd.DataFrame, path: Path) -> None:
+    """Write the score of every query in every run."""
     columns = {"query_id": "query"}
     table = scores.rename(columns=columns)[["system", "seed", "query", "value"]].reset_index(drop=True)
     for column in ("system", "query"):
         table[column] = table[column].astype("category")
     table = table.astype({"seed": "Int32", "value": "float32"})
-    folder.mkdir(exist_ok=True)
-    with write_atomically(folder / f"{name}.parquet") as temporary:
+    with write_atomically(path) as temporary:
         table.to_parquet(temporary, compression="zstd", index=False)
-    with write_atomically(folder / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
 
 
 def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
@@ -117,9 +150,18 @@ def average_summary(results: Results, configuration: str | None, key: str) -> fl
     return round(float(np.mean(values)), 4) if values else None
 
 
-def compare_kept(name: str, folder: Path = FOLDER) -> list[Comparison]:
-    """Make the declared comparisons of a kept study again, from its scores alone."""
-    summary = json.loads((folder / f"{name}.json").read_text("utf-8"))
+def make_kept_comparison(comparison: Comparison, summary: dict[str, Any]) -> KeptComparison:
+    """Return what a page says about a comparison; its p-value is corrected as its family declares."""
+    c = comparison
+    corrected = c.adjusted[summary["families"][c.family]["settings"]["correction"]]
+    return KeptComparison(c.family, c.metric, c.system, c.baseline, c.difference, c.interval, c.p, corrected, c.verdict)
+
+
+def compare_kept(name: str, folder: Path = FOLDER) -> list[KeptComparison]:
+    """Make the declared comparisons of a kept study again from its scores, or read them if these are not kept."""
+    summary = read_summary(name, folder)
+    if "comparisons" in summary:
+        return [KeptComparison(*row) for row in summary["comparisons"]]
     table = build_score_table(read_score_file(folder / f"{name}.parquet"))
     compared = list[Comparison]()
     for family, declared in summary["families"].items():
@@ -135,25 +177,38 @@ def compare_kept(name: str, folder: Path = FOLDER) -> list[Comparison]:
             ),
             ComparisonSettings(**declared["settings"]),
         )
-    return compared
+    return [make_kept_comparison(c, summary) for c in compared]
+
+
+def average_seeds(name: str, folder: Path = FOLDER) -> dict[str, list[float]]:
+    """Return the mean over queries of each seed, by system."""
+    summary = read_summary(name, folder)
+    if "seed_means" in summary:
+        return dict(summary["seed_means"])
+    table = build_score_table(read_score_file(folder / f"{name}.parquet"))
+    return {system: table.values[system].mean(axis=1).tolist() for system in summary["systems"]}
+
+
+def read_summary(name: str, folder: Path = FOLDER) -> dict[str, Any]:
+    """Read what is kept of a study besides its scores."""
+    return dict(json.loads((folder / f"{name}.json").read_text("utf-8")))
 
 
 def format_tables(name: str, folder: Path = FOLDER) -> str:
-    """Return the tables of a kept study in Markdown: its systems, and their comparisons."""
-    summary = json.loads((folder / f"{name}.json").read_text("utf-8"))
-    table = build_score_table(read_score_file(folder / f"{name}.parquet"))
-    metric, systems = summary["metric"], summary["systems"]
-    header = ["system", "ε", "switch", f"dev {metric}", f"test {metric}", "loss", "ECE"]
+    """Return the tables of a kept study in Markdown, its systems and their comparisons, and its conclusion."""
+    summary, seed_means = read_summary(name, folder), average_seeds(name, folder)
+    metric = summary["metric"]
+    header = ["system", "strength", "switch", f"dev {metric}", f"test {metric}", "loss", "ECE"]
     rows = list[list[str]]()
-    for system, own in systems.items():
-        means, loss = table.values[system].mean(axis=1), summary["losses"].get(system)
+    for system, own in summary["systems"].items():
+        means, loss = seed_means[system], summary["losses"].get(system)
         rows.append(
             [
                 system,
                 _format_number(own["epsilon"]),
                 _format_number(own["switch"]),
                 _format_mean(*own["dev"]),
-                _format_mean(means.mean(), means.std(ddof=1) if len(means) > 1 else None),
+                _format_mean(fmean(means), stdev(means) if len(means) > 1 else None),
                 f"{loss[-1]:.3f}" if loss else "-",
                 "-" if own["ECE"] is None else f"{own['ECE']:.3f}",
             ]
@@ -163,22 +218,29 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
     compared = [["system", "baseline", "difference", "interval", "p", "corrected p", "verdict"]]
     for c in compare_kept(name, folder):
         low, high = c.interval or (float("nan"), float("nan"))
-        adjusted = c.adjusted[summary["families"][c.family]["settings"]["correction"]]
         cells = [c.system, c.baseline, f"{c.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"]
-        compared.append([*cells, format_p_value(c.p), format_p_value(adjusted), c.verdict])
-    return "\n".join([*lines, "", *_format_rows(compared)])
+        compared.append([*cells, format_p_value(c.p), format_p_value(c.corrected), c.verdict])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            *_format_rows(compared),
+            "",
+            *wrap(summary["conclusion"], 118, initial_indent="> ", subsequent_indent="> "),
+        ]
+    )
 
 
 def draw_kept_effects(name: str) -> Any:
     """Return the figure of the declared comparisons of a kept study."""
-    summary = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    summary = read_summary(name)
     margins = [declared["settings"]["margin"] for declared in summary["families"].values()]
     return draw_effects(compare_kept(name), list(summary["families"]), summary["metric"], margins[0], "test")
 
 
 def draw_losses(name: str) -> Any:
     """Return the figure of the training losses of a kept study."""
-    summary = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    summary = read_summary(name)
     figure, (panel,) = subplots(1, (6.4, 3.0))
     trained = {system: losses for system, losses in summary["losses"].items() if losses}
     for (system, losses), colour in zip(trained.items(), COLOURS, strict=False):
@@ -198,7 +260,7 @@ def make_outputs() -> dict[Path, str]:
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text("utf-8")
         if _TABLES.search(text):
-            outputs[page] = _TABLES.sub(lambda found: found[1] + found[2] + format_tables(found[1]), text)
+            outputs[page] = _TABLES.sub(lambda found: f"{found[1]}{found[2]}\n{format_tables(found[1])}\n\n", text)
     return outputs
 
 

@@ -15,10 +15,12 @@ LARGEST = 400_000
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("most_scores", [100_000, 0], ids=["scores", "results"])
 @pytest.mark.parametrize("changes", [{}, {"margin": 0.5}, {"seed_variance": "pooled"}], ids=["own", "margin", "pooled"])
 def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
-    tmp_path: Path, changes: dict[str, object]
+    tmp_path: Path, changes: dict[str, object], most_scores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(evidence, "_MOST_SCORES", most_scores)
     runs = study_runs(seeds=(1, 2, 3))
     plan = plan_of(runs, seeds=[1, 2, 3], **changes)
     corrections = {"variants": "holm", "sanity": "bonferroni"}
@@ -32,12 +34,14 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
     assert len(again) == len(declared) == 7
     for c in declared:
         own = again[c.family, c.system, c.baseline]
-        assert (own.verdict, own.comparisons) == (c.verdict, c.comparisons)
+        assert own.verdict == c.verdict
         assert own.difference == pytest.approx(c.difference, abs=1e-7)
         assert own.interval == pytest.approx(c.interval, abs=1e-6)
-        decisive = corrections[c.family]
-        assert own.adjusted[decisive] == pytest.approx(c.adjusted[decisive], abs=1e-6)
+        assert own.p == pytest.approx(c.p, abs=1e-6)
+        assert own.corrected == pytest.approx(c.adjusted[corrections[c.family]], abs=1e-6)
+    assert (tmp_path / "made.parquet").exists() == bool(most_scores)
     tables = evidence.format_tables("made", tmp_path)
+    assert report.conclusion in " ".join(tables.replace("\n> ", "\n").split())
     for row in report.table.rows:
         assert row.test is not None
         assert f"| {row.test[0]:.4f}" in next(
@@ -58,7 +62,10 @@ def test_pages_and_figures_are_those_made_from_what_is_kept() -> None:
 
 def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"Before.\n\n<!-- evidence: {KEPT[0]} -->\n\n| old |\n\n<!-- end of evidence -->\n\nAfter.\n")
+    new = f"<!-- evidence: {KEPT[1]} -->\n\n<!-- end of evidence -->\n\nAfter.\n"
+    page.write_text(
+        f"Before.\n\n<!-- evidence: {KEPT[0]} -->\n\n| old |\n\n<!-- end of evidence -->\n\nBetween.\n\n{new}"
+    )
     monkeypatch.setattr(evidence, "PAGES", tmp_path)
     monkeypatch.setattr(evidence, "IMAGES", tmp_path)
     assert evidence.main(["write"]) == 0
@@ -66,5 +73,6 @@ def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path: Path, monkeypatch: 
     assert "| old |" not in text
     assert text.startswith("Before.\n\n<!-- evidence: ")
     assert text.endswith("\n\n<!-- end of evidence -->\n\nAfter.\n")
-    assert evidence.format_tables(KEPT[0]) in text
+    assert f"{evidence.format_tables(KEPT[0])}\n\n<!-- end of evidence -->\n\nBetween.\n" in text
+    assert evidence.format_tables(KEPT[1]) in text
     assert (tmp_path / f"evidence-{KEPT[0]}-effects.svg").read_text("utf-8").startswith("<?xml")
