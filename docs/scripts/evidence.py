@@ -1,197 +1,108 @@
-"""Keeps what a results page is made of, and makes the page's tables and figures from that alone.
+"""Makes the tables and figures of the results pages from what is kept of their studies.
 
     python -m docs.scripts.evidence keep NAME FOLDER     # of a finished study, into docs/results/evidence
     python -m docs.scripts.evidence write                # tables and figures of all that is kept; `make evidence`
 
-NAME.parquet has the scores of every query, in the columns system, seed, query and value, so that `python -m
-analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. If there are more scores
-than a repository should hold, there is no NAME.parquet, and NAME.json has the means of the seeds and the comparisons
-of the study's report. A page of docs/results has the tables of NAME and its conclusion between the lines
-`<!-- evidence: NAME -->` and `<!-- end of evidence -->`.
+A page of docs/results has the tables of NAME and its conclusion between the lines `<!-- evidence: NAME -->` and
+`<!-- end of evidence -->`. Instead of a name, there can be one of the overviews `claims`, `baselines` and `cost`, of
+all studies or of those whose names follow. docs/results/evidence/overview.toml has what they need besides: the claims
+of the papers, and titles and planned costs of the studies.
 """
 
-import json
 import re
 import sys
+import tomllib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from analysis.comparisons.declared import make_settings
-from analysis.data.cost import compute_cost
-from analysis.data.results import Results, per_query
-from analysis.data.score_table import build_score_table
 from analysis.figures.effects import draw_effects
 from analysis.figures.style import COLOURS, subplots
-from analysis.readers.score_files import read_score_file
-from analysis.readers.source import open_results
-from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
-from analysis.tables.main import ReportData, build_report_data, format_p_value
+from analysis.tables.main import format_p_value
+from docs.scripts.kept_studies import (
+    FOLDER,
+    KeptComparison,
+    average_seeds,
+    compare_kept,
+    keep_evidence,
+    read_summary,
+)
 from docs.scripts.pacing import render_svg
 from trainables.utils.cli import Parser, report_errors
 from trainables.utils.files import write_atomically
 
 DOCS = Path(__file__).parents[1]
-PAGES, IMAGES, FOLDER = DOCS / "results", DOCS / "images", DOCS / "results" / "evidence"
-_TABLES = re.compile(r"(?<=<!-- evidence: )(\S+)( -->\n).*?(?=<!-- end of evidence -->)", re.DOTALL)
-_SETTINGS = ("alpha", "correction", "margin", "seeds")
-"""Settings of the tests that a plan declares."""
-_CURVE_POINTS = 16
-"""Points of a loss curve that are kept: means over as many equal parts of the training."""
-_MOST_SCORES = 100_000
-"""Scores that are kept one by one; of more, the results."""
+PAGES, IMAGES = DOCS / "results", DOCS / "images"
+_TABLES = re.compile(r"(<!-- evidence: )([^>]+)( -->\n).*?(?=<!-- end of evidence -->)", re.DOTALL)
 
 
-class KeptComparison(NamedTuple):
-    """A comparison, as a page tells it."""
-
-    family: str
-    metric: str
-    system: str
-    baseline: str
-    difference: float | None
-    interval: tuple[float, float] | None
-    p: float | None
-    corrected: float | None
-    verdict: str
+def format_evidence(what: str) -> str:
+    """Return what belongs between the lines of a page that name it."""
+    first, *names = what.split()
+    overviews = {"claims": format_claims, "baselines": format_baselines, "cost": format_cost}
+    return overviews[first](names) if first in overviews else format_tables(what)
 
 
-def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
-    """Write the two files of a finished study."""
-    with open_results(source) as results:
-        analysis = build_report_data(results)
-        split, metric = results.plan.test_split, results.plan.metric
-        scores = per_query(results, split, metric)
-        chosen = {row.system: row.configuration for row in analysis.table.rows}
-        scores = scores[scores["configuration"] == scores["system"].map(chosen)]
-        summary = summarize(results, analysis)
-    path = folder / f"{name}.parquet"
-    folder.mkdir(exist_ok=True)
-    if len(scores) > _MOST_SCORES:
-        path.unlink(missing_ok=True)
-        means = scores.groupby(["system", "seed"], dropna=False)["value"].mean()
-        summary["seed_means"] = {system: own.round(6).to_list() for system, own in means.groupby("system")}
-        summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
-    else:
-        write_scores(scores, path)
-    with write_atomically(folder / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
-
-
-def write_scores(scores: pd.DataFrame, path: Path) -> None:
-    """Write the score of every query in every run."""
-    columns = {"query_id": "query"}
-    table = scores.rename(columns=columns)[["system", "seed", "query", "value"]].reset_index(drop=True)
-    for column in ("system", "query"):
-        table[column] = table[column].astype("category")
-    table = table.astype({"seed": "Int32", "value": "float32"})
-    with write_atomically(path) as temporary:
-        table.to_parquet(temporary, compression="zstd", index=False)
-
-
-def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
-    """Return what a page says about a study besides the scores of its queries."""
-    plan, cost = results.plan, compute_cost(results)
-    trained = [run.config["specification"] for run in results.runs if run.config["specification"].get("training")]
+def read_overview(names: Sequence[str]) -> dict[str, Any]:
+    """Read the claims, titles and planned costs of some studies, or of all."""
+    overview = tomllib.loads((FOLDER / "overview.toml").read_text("utf-8"))
+    names = names or list(overview["studies"])
     return {
-        "study": plan.study,
-        "task": plan.task,
-        "metric": plan.metric,
-        "plan": {"hash": results.plan_hash, "version": plan.version},
-        "families": {
-            family.name: {
-                "settings": {key: getattr(make_settings(plan, family), key) for key in _SETTINGS},
-                "comparisons": [list(pair) for pair in family.comparisons],
-            }
-            for family in plan.test_families
-            if plan.metric in plan.get_family_metrics(family)
-        },
-        "instances": max(one["training"]["instances"] for one in trained),
-        "cost": {"hours": round(cost.hours, 2), "runs": cost.runs, "trained": cost.trained, "shared": cost.shared},
-        "environment": trained[0]["environment"],
-        "conclusion": analysis.conclusion,
-        "systems": {
-            row.system: {
-                "epsilon": row.strength,
-                "switch": row.switch,
-                "dev": row.dev,
-                "ECE": average_summary(results, row.configuration, f"{plan.test_split}/ECE"),
-            }
-            for row in analysis.table.rows
-        },
-        "losses": {row.system: average_losses(results, row.configuration) for row in analysis.table.rows},
+        "claims": [claim for claim in overview["claims"] if claim["study"] in names],
+        "studies": {name: overview["studies"][name] for name in names},
     }
 
 
-def average_losses(results: Results, configuration: str | None) -> list[float]:
-    """Return the training loss of a configuration, averaged over runs and over equal parts of the training."""
-    curves = list[list[float]]()
-    for run in results.runs:
-        losses = [row["train/loss"] for row in run.history if "train/loss" in row]
-        if losses and run.config["configuration_id"] == configuration:
-            curves.append([float(part.mean()) for part in np.array_split(losses, _CURVE_POINTS)])
-    return [round(float(value), 4) for value in np.mean(curves, axis=0)] if curves else []
+def format_claims(names: Sequence[str]) -> str:
+    """Return a row for each claim of the papers: published, measured, verdict, seeds and queries."""
+    rows = [["claim", "published", "measured", "verdict", "seeds, queries"]]
+    for claim in read_overview(names)["claims"]:
+        name = claim["study"]
+        summary, c = read_summary(name), get_comparison(name, claim["system"], claim["baseline"])
+        seeds = len(average_seeds(name)[claim["system"]])
+        verdict = c.verdict
+        if verdict == "equivalent":
+            verdict += f" (margin {summary['families'][c.family]['settings']['margin']})"
+        elif verdict in ("better", "worse"):
+            verdict += f" (corrected p {format_p_value(c.corrected)})"
+        measured = f"{_format_difference(c)} {summary['metric']}"
+        rows.append([claim["claim"], claim["published"], measured, verdict, f"{seeds}, {summary['queries']:,}"])
+    return "\n".join(_format_rows(rows))
 
 
-def average_summary(results: Results, configuration: str | None, key: str) -> float | None:
-    """Return the mean of a number that the runs of a configuration recorded; None if they have none."""
-    values = [
-        run.summary[key]
-        for run in results.runs
-        if run.config["configuration_id"] == configuration and isinstance(run.summary.get(key), float)
-    ]
-    return round(float(np.mean(values)), 4) if values else None
+def format_baselines(names: Sequence[str]) -> str:
+    """Return a row for each study with BM25: its baseline, BM25, their difference, and the untrained model."""
+    rows = [["study", "baseline", "BM25", "baseline over BM25", "untrained"]]
+    for name, study in read_overview(names)["studies"].items():
+        means = average_seeds(name)
+        if "BM25" in means:
+            c = get_comparison(name, None, "BM25")
+            scores = [_format_seeds(means[system]) for system in (c.system, "BM25", "untrained")]
+            rows.append([study["title"], scores[0], scores[1], _format_difference(c), scores[2]])
+    return "\n".join(_format_rows(rows))
 
 
-def make_kept_comparison(comparison: Comparison, summary: dict[str, Any]) -> KeptComparison:
-    """Return what a page says about a comparison; its p-value is corrected as its family declares."""
-    c = comparison
-    corrected = c.adjusted[summary["families"][c.family]["settings"]["correction"]]
-    return KeptComparison(c.family, c.metric, c.system, c.baseline, c.difference, c.interval, c.p, corrected, c.verdict)
-
-
-def compare_kept(name: str, folder: Path = FOLDER) -> list[KeptComparison]:
-    """Make the declared comparisons of a kept study again from its scores, or read them if these are not kept."""
-    summary = read_summary(name, folder)
-    if "comparisons" in summary:
-        return [KeptComparison(*row) for row in summary["comparisons"]]
-    table = build_score_table(read_score_file(folder / f"{name}.parquet"))
-    compared = list[Comparison]()
-    for family, declared in summary["families"].items():
-        pairs = declared["comparisons"]
-        sides = [(table.get_complete_scores(system), table.get_complete_scores(baseline)) for system, baseline in pairs]
-        compared += compare_family(
-            ComparisonFamily(
-                family,
-                summary["task"],
-                summary["metric"],
-                [(*pair, differences_or_none(*own)) for pair, own in zip(pairs, sides, strict=True)],
-                poolable=[vary_over_seeds(*own) for own in sides],
-            ),
-            ComparisonSettings(**declared["settings"]),
+def format_cost(names: Sequence[str]) -> str:
+    """Return a row for each study: the hours planned and used, its runs, and the instances that were shared."""
+    rows = [["study", "planned", "trial hours used", "runs", "instances that were shared"]]
+    for name, study in read_overview(names)["studies"].items():
+        cost = read_summary(name)["cost"]
+        share = cost["shared"] / (cost["trained"] + cost["shared"])
+        rows.append(
+            [study["title"], study["planned"], f"{cost['hours']:.2f}", str(cost["runs"]), f"{share * 100:.0f} %"]
         )
-    return [make_kept_comparison(c, summary) for c in compared]
+    return "\n".join(_format_rows(rows))
 
 
-def average_seeds(name: str, folder: Path = FOLDER) -> dict[str, list[float]]:
-    """Return the mean over queries of each seed, by system."""
-    summary = read_summary(name, folder)
-    if "seed_means" in summary:
-        return dict(summary["seed_means"])
-    table = build_score_table(read_score_file(folder / f"{name}.parquet"))
-    return {system: table.values[system].mean(axis=1).tolist() for system in summary["systems"]}
-
-
-def read_summary(name: str, folder: Path = FOLDER) -> dict[str, Any]:
-    """Read what is kept of a study besides its scores."""
-    return dict(json.loads((folder / f"{name}.json").read_text("utf-8")))
+def get_comparison(name: str, system: str | None, baseline: str) -> KeptComparison:
+    """Return the declared comparison of a system, or of the only one, with a baseline."""
+    (found,) = [c for c in compare_kept(name) if c.baseline == baseline and system in (None, c.system)]
+    return found
 
 
 def format_tables(name: str, folder: Path = FOLDER) -> str:
@@ -208,7 +119,7 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
                 _format_number(own["epsilon"]),
                 _format_number(own["switch"]),
                 _format_mean(*own["dev"]),
-                _format_mean(fmean(means), stdev(means) if len(means) > 1 else None),
+                _format_seeds(means),
                 f"{loss[-1]:.3f}" if loss else "-",
                 "-" if own["ECE"] is None else f"{own['ECE']:.3f}",
             ]
@@ -217,18 +128,10 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
     lines = _format_rows([[row[column] for column in used] for row in [header, *rows]])
     compared = [["system", "baseline", "difference", "interval", "p", "corrected p", "verdict"]]
     for c in compare_kept(name, folder):
-        low, high = c.interval or (float("nan"), float("nan"))
-        cells = [c.system, c.baseline, f"{c.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"]
+        cells = [c.system, c.baseline, *_format_difference(c).split(maxsplit=1)]
         compared.append([*cells, format_p_value(c.p), format_p_value(c.corrected), c.verdict])
-    return "\n".join(
-        [
-            *lines,
-            "",
-            *_format_rows(compared),
-            "",
-            *wrap(summary["conclusion"], 118, initial_indent="> ", subsequent_indent="> "),
-        ]
-    )
+    conclusion = wrap(summary["conclusion"], 118, initial_indent="> ", subsequent_indent="> ")
+    return "\n".join([*lines, "", *_format_rows(compared), "", *conclusion])
 
 
 def draw_kept_effects(name: str) -> Any:
@@ -260,8 +163,12 @@ def make_outputs() -> dict[Path, str]:
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text("utf-8")
         if _TABLES.search(text):
-            outputs[page] = _TABLES.sub(lambda found: f"{found[1]}{found[2]}\n{format_tables(found[1])}\n\n", text)
+            outputs[page] = _TABLES.sub(_replace_tables, text)
     return outputs
+
+
+def _replace_tables(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}{found[3]}\n{format_evidence(found[2])}\n\n"
 
 
 def _format_rows(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -275,6 +182,15 @@ def _format_number(value: float | None) -> str:
 
 def _format_mean(mean: float, deviation: float | None) -> str:
     return f"{mean:.4f}" if deviation is None else f"{mean:.4f} ± {deviation:.4f}"
+
+
+def _format_seeds(means: Sequence[float]) -> str:
+    return _format_mean(fmean(means), stdev(means) if len(means) > 1 else None)
+
+
+def _format_difference(c: KeptComparison) -> str:
+    low, high = c.interval or (float("nan"), float("nan"))
+    return f"{c.difference:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,10 +6,10 @@ import pytest
 
 from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
-from docs.scripts import evidence
+from docs.scripts import evidence, kept_studies
 from tests.analysis.builders import plan_of, study_runs, write_records
 
-KEPT = sorted(path.stem for path in evidence.FOLDER.glob("*.json"))
+KEPT = sorted(path.stem for path in kept_studies.FOLDER.glob("*.json"))
 LARGEST = 400_000
 """Bytes that the files of one study may take in the repository."""
 
@@ -20,7 +20,7 @@ LARGEST = 400_000
 def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
     tmp_path: Path, changes: dict[str, object], most_scores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "_MOST_SCORES", most_scores)
+    monkeypatch.setattr(kept_studies, "_MOST_SCORES", most_scores)
     runs = study_runs(seeds=(1, 2, 3))
     plan = plan_of(runs, seeds=[1, 2, 3], **changes)
     corrections = {"variants": "holm", "sanity": "bonferroni"}
@@ -28,8 +28,8 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
         family["correction"] = corrections[family["name"]]
     write_records(tmp_path / "study", plan, runs)
     report = build_report_data(read_records(tmp_path / "study"))
-    evidence.keep_evidence("made", str(tmp_path / "study"), tmp_path)
-    again = {(c.family, c.system, c.baseline): c for c in evidence.compare_kept("made", tmp_path)}
+    kept_studies.keep_evidence("made", str(tmp_path / "study"), tmp_path)
+    again = {(c.family, c.system, c.baseline): c for c in kept_studies.compare_kept("made", tmp_path)}
     declared = [c for c in report.comparisons if c.metric == report.results.plan.metric]
     assert len(again) == len(declared) == 7
     for c in declared:
@@ -57,7 +57,7 @@ def test_pages_and_figures_are_those_made_from_what_is_kept() -> None:
         assert any(evidence.format_tables(name) in text for text in pages.values())
         for kind in ("effects", "losses"):
             assert any(f"evidence-{name}-{kind}.svg" in text for text in pages.values())
-        assert sum(path.stat().st_size for path in evidence.FOLDER.glob(f"{name}.*")) < LARGEST
+        assert sum(path.stat().st_size for path in kept_studies.FOLDER.glob(f"{name}.*")) < LARGEST
 
 
 def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,3 +76,26 @@ def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path: Path, monkeypatch: 
     assert f"{evidence.format_tables(KEPT[0])}\n\n<!-- end of evidence -->\n\nBetween.\n" in text
     assert evidence.format_tables(KEPT[1]) in text
     assert (tmp_path / f"evidence-{KEPT[0]}-effects.svg").read_text("utf-8").startswith("<?xml")
+
+
+def test_the_overviews_have_every_kept_study() -> None:
+    assert sorted(evidence.read_overview([])["studies"]) == KEPT
+    for claim in evidence.read_overview([])["claims"]:
+        c = evidence.get_comparison(claim["study"], claim["system"], claim["baseline"])
+        (row,) = [row for row in evidence.format_claims([]).splitlines() if row.startswith(f"| {claim['claim']} |")]
+        assert f"| {c.difference:+.4f} [" in row
+        assert c.verdict in row
+    assert evidence.format_cost([]).count("\n") == 1 + len(KEPT)
+    first = next(iter(evidence.read_overview([])["studies"]))
+    assert evidence.format_evidence(f"cost {first}").splitlines() == evidence.format_cost([]).splitlines()[:3]
+
+
+def test_the_baselines_are_compared_with_bm25() -> None:
+    (row,) = evidence.format_baselines(["smoothing-qqp-bm25"]).splitlines()[2:]
+    table = evidence.format_tables("smoothing-qqp-bm25").splitlines()
+    bert, bm25 = (next(line for line in table if line.startswith(f"| {system} |")) for system in ("BERT", "BM25"))
+    compared = next(line for line in table if line.startswith("| BERT | BM25 |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert f"| {cells[1]} |" in bert
+    assert f"| {cells[2]} |" in bm25
+    assert cells[3] in compared.replace(" | [", " [")
