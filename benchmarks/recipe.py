@@ -5,7 +5,8 @@ the study. Two processes of one thread each train one combination after another.
 
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
 
-Without --system, it is the baseline. Another system has its default configuration.
+STUDY can be a suite, of which --study KEY names a study. Without --system, the baseline is trained. Another system has
+its default configuration.
 """
 
 import argparse
@@ -19,12 +20,13 @@ from statistics import fmean
 from typing import NamedTuple
 
 from benchmarks.measure import machine
-from study.config.loader import load_study
 from study.config.spaces import make_system_space
 from study.config.systems import get_baseline
 from study.execution.resolve import resolve_study
 from study.scheduling.trials import ConfigurationFactory
+from study.suites.loader import load_one_study
 from trainables.metrics import recall_at
+from trainables.rankers.precompute import precompute_inputs
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs
 from trainables.specs.checkpoints import get_run_segments
@@ -54,8 +56,8 @@ class PilotRun(RankerRun):
     """
 
     def __init__(self, trial: TrialSpec, held_out: int) -> None:
+        self.held_out = held_out  # the pairs are read while the run is made
         super().__init__(trial)
-        self.held_out = held_out
 
     @cached_property
     def _train_pairs(self) -> Pairs:
@@ -92,7 +94,9 @@ def select_queries(pairs: Pairs, queries: slice) -> Pairs:
 
 
 def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
-    """Train one combination, and rank."""
+    """Train one combination, and rank; the outputs of frozen layers are computed before, if there are any."""
+    for _ in precompute_inputs(trial):
+        pass
     return PilotRun(trial, held_out).rank_held_out()
 
 
@@ -108,8 +112,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12])
     parser.add_argument("--held-out", type=int, default=600)
     parser.add_argument("--system")
+    parser.add_argument("--study", dest="key", metavar="KEY")
     options = parser.parse_intermixed_args()
-    study, resolved, prepared = resolve_study(load_study(options.study, options.overrides), None, print)
+    loaded = load_one_study(options.study, options.overrides, options.key)
+    study, resolved, prepared = resolve_study(loaded, None, print)
     name = options.system or get_baseline(study)
     params = make_system_space(study, name).list_default_configurations()[0]
     trials = list[TrialSpec]()

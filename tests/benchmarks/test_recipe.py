@@ -1,0 +1,59 @@
+"""The pilots that find a recipe: they train without the queries that they rank, and take a study of a suite."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from tests.trainables.small import World
+
+HELD_OUT = 3
+
+
+@pytest.mark.slow
+def test_a_pilot_trains_without_the_queries_that_it_ranks(
+    world: "World", fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    from benchmarks.recipe import PilotRun, run_pilot, select_queries
+    from study.config.spaces import make_system_space
+    from study.scheduling.trials import ConfigurationFactory
+    from tests.study import small
+
+    made = small.study(world, tmp_path / "study", fresh())
+    factory = ConfigurationFactory(made, small.scheduler(world, made).resolved, "")
+    params = make_system_space(made, "BERT").list_default_configurations()[0]
+    runs = factory.make_configuration("BERT", params, [11], "baseline")
+    trial = factory.make_request(runs, runs.runs[0], "train").trial
+    first, second = run_pilot(trial, HELD_OUT), run_pilot(trial, HELD_OUT)
+    pilot = PilotRun(trial, HELD_OUT)
+    pairs, trained = pilot.data.select_pairs("train"), pilot._train_pairs
+    ranked = select_queries(pairs, slice(-HELD_OUT, None))
+    assert len(ranked.relevant) == HELD_OUT * pairs.candidates
+    assert trained.first_row == pairs.first_row
+    assert trained.first_row + len(trained.relevant) == ranked.first_row
+    for kept, left_out, whole in zip(
+        (trained.relevant, trained.labels, trained.scores),
+        (ranked.relevant, ranked.labels, ranked.scores),
+        (pairs.relevant, pairs.labels, pairs.scores),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(np.concatenate([kept, left_out]), whole)
+    assert first._replace(seconds=0) == second._replace(seconds=0)
+    assert first.recall * HELD_OUT == pytest.approx(round(first.recall * HELD_OUT))
+    assert (first.seed, first.instances) == (11, made.training.instances)
+    assert np.isfinite(first.loss)
+
+
+@pytest.mark.slow
+def test_a_suite_needs_the_key_of_a_study(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.recipe", "evidence-losses", "--rates", "1e-4", "--instances", "40"]
+    result = subprocess.run(
+        command, capture_output=True, text=True, env={"QQP": str(tmp_path), "PATH": ""}, check=False
+    )
+    assert result.returncode != 0
+    assert "expected one study of the suite: qqp, docstrings" in result.stderr
