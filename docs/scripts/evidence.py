@@ -76,14 +76,16 @@ def format_claims(names: Sequence[str]) -> str:
 
 
 def format_baselines(names: Sequence[str]) -> str:
-    """Return a row for each study with BM25: its baseline, BM25, their difference, and the untrained model."""
-    rows = [["study", "baseline", "BM25", "baseline over BM25", "untrained"]]
+    """Return a row for each ranker that a study compares with BM25, with its comparison with the untrained model."""
+    rows = [["study", "metric", "ranker", "score", "BM25", "ranker over BM25", "untrained", "ranker over untrained"]]
     for name, study in read_overview(names)["studies"].items():
-        means = average_seeds(name)
-        if "BM25" in means:
-            c = get_comparison(name, None, "BM25")
-            scores = [_format_seeds(means[system]) for system in (c.system, "BM25", "untrained")]
-            rows.append([study["title"], scores[0], scores[1], _format_difference(c), scores[2]])
+        metric, means = read_summary(name)["metric"], average_seeds(name)
+        for c in compare_kept(name):
+            if c.baseline == "BM25":
+                row = [study["title"], metric, c.system, _format_seeds(means[c.system])]
+                for other in ("BM25", "untrained"):
+                    row += [_format_seeds(means[other]), _format_difference(get_comparison(name, c.system, other))]
+                rows.append(row)
     return "\n".join(_format_rows(rows))
 
 
@@ -99,9 +101,9 @@ def format_cost(names: Sequence[str]) -> str:
     return "\n".join(_format_rows(rows))
 
 
-def get_comparison(name: str, system: str | None, baseline: str) -> KeptComparison:
-    """Return the declared comparison of a system, or of the only one, with a baseline."""
-    (found,) = [c for c in compare_kept(name) if c.baseline == baseline and system in (None, c.system)]
+def get_comparison(name: str, system: str, baseline: str) -> KeptComparison:
+    """Return the declared comparison of a system with a baseline."""
+    (found,) = [c for c in compare_kept(name) if (c.system, c.baseline) == (system, baseline)]
     return found
 
 

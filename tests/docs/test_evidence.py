@@ -90,12 +90,16 @@ def test_the_overviews_have_every_kept_study() -> None:
     assert evidence.format_evidence(f"cost {first}").splitlines() == evidence.format_cost([]).splitlines()[:3]
 
 
-def test_the_baselines_are_compared_with_bm25() -> None:
-    (row,) = evidence.format_baselines(["smoothing-qqp-bm25"]).splitlines()[2:]
-    table = evidence.format_tables("smoothing-qqp-bm25").splitlines()
-    bert, bm25 = (next(line for line in table if line.startswith(f"| {system} |")) for system in ("BERT", "BM25"))
-    compared = next(line for line in table if line.startswith("| BERT | BM25 |"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert f"| {cells[1]} |" in bert
-    assert f"| {cells[2]} |" in bm25
-    assert cells[3] in compared.replace(" | [", " [")
+def test_the_baselines_are_compared_with_bm25_and_the_untrained() -> None:
+    name = "smoothing-qqp-bm25"
+    (row,) = evidence.format_baselines([name]).splitlines()[2:]
+    cells = row.strip("| ").split(" | ")
+    assert cells[1:3] == ["R10@1", "BERT"]
+    systems, comparisons, _ = (
+        [line.strip("| ").split(" | ") for line in table.splitlines()]
+        for table in evidence.format_tables(name).split("\n\n")
+    )
+    scores = {line[0]: line[4] for line in systems[2:]}
+    differences = {(line[0], line[1]): f"{line[2]} {line[3]}" for line in comparisons[2:]}
+    assert [cells[3], cells[4], cells[6]] == [scores[system] for system in ("BERT", "BM25", "untrained")]
+    assert [cells[5], cells[7]] == [differences["BERT", other] for other in ("BM25", "untrained")]
