@@ -118,7 +118,7 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
         rows.append(
             [
                 system,
-                _format_number(own["epsilon"]),
+                _format_number(own["strength"]),
                 _format_number(own["switch"]),
                 _format_mean(*own["dev"]),
                 _format_seeds(means),

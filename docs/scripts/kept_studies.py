@@ -7,6 +7,7 @@ of the study's report.
 """
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,7 +104,7 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         "conclusion": analysis.conclusion,
         "systems": {
             row.system: {
-                "epsilon": row.strength,
+                "strength": row.strength,
                 "switch": row.switch,
                 "dev": row.dev,
                 "ECE": average_summary(results, row.configuration, f"{plan.test_split}/ECE"),
@@ -141,11 +142,12 @@ def make_kept_comparison(comparison: Comparison, summary: dict[str, Any]) -> Kep
     return KeptComparison(c.family, c.metric, c.system, c.baseline, c.difference, c.interval, c.p, corrected, c.verdict)
 
 
-def compare_kept(name: str, folder: Path = FOLDER) -> list[KeptComparison]:
+@cache
+def compare_kept(name: str, folder: Path = FOLDER) -> tuple[KeptComparison, ...]:
     """Make the declared comparisons of a kept study again from its scores, or read them if these are not kept."""
     summary = read_summary(name, folder)
     if "comparisons" in summary:
-        return [KeptComparison(*row) for row in summary["comparisons"]]
+        return tuple(KeptComparison(*row) for row in summary["comparisons"])
     table = build_score_table(read_score_file(folder / f"{name}.parquet"))
     compared = list[Comparison]()
     for family, declared in summary["families"].items():
@@ -161,7 +163,7 @@ def compare_kept(name: str, folder: Path = FOLDER) -> list[KeptComparison]:
             ),
             ComparisonSettings(**declared["settings"]),
         )
-    return [make_kept_comparison(c, summary) for c in compared]
+    return tuple(make_kept_comparison(c, summary) for c in compared)
 
 
 def average_seeds(name: str, folder: Path = FOLDER) -> dict[str, list[float]]:

@@ -47,6 +47,7 @@ def test_a_pilot_trains_without_the_queries_that_it_ranks(
     assert first.recall * HELD_OUT == pytest.approx(round(first.recall * HELD_OUT))
     assert (first.seed, first.instances) == (11, made.training.instances)
     assert np.isfinite(first.loss)
+    assert run_pilot(trial, 2 * HELD_OUT).loss != first.loss
 
 
 @pytest.mark.slow
