@@ -90,15 +90,17 @@ def format_baselines(names: Sequence[str]) -> str:
 
 
 def format_cost(names: Sequence[str]) -> str:
-    """Return a row for each study: the hours planned and used, its runs, and the instances that were shared."""
-    rows = [["study", "planned", "trial hours used", "runs", "instances that were shared"]]
+    """Return a row for each study: hours planned and used, runs, and what was saved."""
+    rows = [["study", "planned", "trial hours used", "runs", "shared instances", "runs raced off", "fresh seeds"]]
     for name, study in read_overview(names)["studies"].items():
-        cost = read_summary(name)["cost"]
+        summary = read_summary(name)
+        cost, saved = summary["cost"], summary["saved"]
         share = cost["shared"] / (cost["trained"] + cost["shared"])
-        rows.append(
-            [study["title"], study["planned"], f"{cost['hours']:.2f}", str(cost["runs"]), f"{share * 100:.0f} %"]
-        )
-    return "\n".join(_format_rows(rows))
+        row = [study["title"], study["planned"], f"{cost['hours']:.2f}", str(cost["runs"]), f"{share * 100:.0f} %"]
+        row.append(str(saved["raced"]) if "raced" in saved else "-")
+        row.append(f"{saved['seeds']} of {saved['planned_seeds']}" if "seeds" in saved else "-")
+        rows.append(row)
+    return "\n".join(_format_rows(_drop_empty(rows)))
 
 
 def get_comparison(name: str, system: str, baseline: str) -> KeptComparison:
@@ -126,8 +128,7 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
                 "-" if own["ECE"] is None else f"{own['ECE']:.3f}",
             ]
         )
-    used = [column for column in range(len(header)) if any(row[column] != "-" for row in rows)]
-    lines = _format_rows([[row[column] for column in used] for row in [header, *rows]])
+    lines = _format_rows(_drop_empty([header, *rows]))
     compared = [["system", "baseline", "difference", "interval", "p", "corrected p", "verdict"]]
     for c in compare_kept(name, folder):
         cells = [c.system, c.baseline, *_format_difference(c).split(maxsplit=1)]
@@ -171,6 +172,12 @@ def make_outputs() -> dict[Path, str]:
 
 def _replace_tables(found: re.Match[str]) -> str:
     return f"{found[1]}{found[2]}{found[3]}\n{format_evidence(found[2])}\n\n"
+
+
+def _drop_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Drop the columns in which nothing but the header is filled."""
+    used = [column for column in range(len(rows[0])) if any(row[column] != "-" for row in rows[1:])]
+    return [[row[column] for column in used] for row in rows]
 
 
 def _format_rows(rows: Sequence[Sequence[str]]) -> list[str]:

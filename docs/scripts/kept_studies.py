@@ -3,7 +3,7 @@
 NAME.parquet has the scores of every query, in the columns system, seed, query and value, so that `python -m
 analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. If there are more scores
 than a repository should hold, there is no NAME.parquet, and NAME.json has the means of the seeds and the comparisons
-of the study's report.
+of the study's report. It has the comparisons, too, of a study that looked at its scores more than once.
 """
 
 import json
@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparisons.declared import make_settings
+from analysis.data.configurations import count_seeds_of_pruned
 from analysis.data.cost import compute_cost
 from analysis.data.results import Results, per_query
 from analysis.data.score_table import build_score_table
@@ -63,9 +64,10 @@ def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
         path.unlink(missing_ok=True)
         means = scores.groupby(["system", "seed"], dropna=False)["value"].mean()
         summary["seed_means"] = {system: own.round(6).to_list() for system, own in means.groupby("system")}
-        summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
     else:
         write_scores(scores, path)
+    if len(scores) > _MOST_SCORES or analysis.looks:
+        summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
     with write_atomically(folder / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
 
@@ -100,6 +102,7 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         },
         "instances": max(one["training"]["instances"] for one in trained),
         "cost": {"hours": round(cost.hours, 2), "runs": cost.runs, "trained": cost.trained, "shared": cost.shared},
+        "saved": count_saved(results, analysis),
         "environment": trained[0]["environment"],
         "conclusion": analysis.conclusion,
         "systems": {
@@ -113,6 +116,16 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         },
         "losses": {row.system: average_losses(results, row.configuration) for row in analysis.table.rows},
     }
+
+
+def count_saved(results: Results, analysis: ReportData) -> dict[str, int]:
+    """Return the runs that a race saved, and how many of the planned fresh seeds a sequential study used."""
+    saved = dict[str, int]()
+    if results.plan.pruning:
+        saved["raced"] = sum(len(results.plan.seeds) - seeds for seeds in count_seeds_of_pruned(results).values())
+    if analysis.looks:
+        saved["seeds"], saved["planned_seeds"] = analysis.looks.taken[-1].seeds, results.plan.looks[-1]
+    return saved
 
 
 def average_losses(results: Results, configuration: str | None) -> list[float]:

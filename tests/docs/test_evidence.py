@@ -8,6 +8,7 @@ from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
 from docs.scripts import evidence, kept_studies
 from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.searching import searched
 
 KEPT = sorted(path.stem for path in kept_studies.FOLDER.glob("*.json"))
 LARGEST = 400_000
@@ -16,13 +17,17 @@ LARGEST = 400_000
 
 @pytest.mark.slow
 @pytest.mark.parametrize("most_scores", [100_000, 0], ids=["scores", "results"])
-@pytest.mark.parametrize("changes", [{}, {"margin": 0.5}, {"seed_variance": "pooled"}], ids=["own", "margin", "pooled"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"margin": 0.5}, {"seed_variance": "pooled"}, {"confirm_seeds": [1, 2, 3, 4], "group_size": 2}],
+    ids=["own", "margin", "pooled", "sequential"],
+)
 def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
     tmp_path: Path, changes: dict[str, object], most_scores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept_studies, "_MOST_SCORES", most_scores)
-    runs = study_runs(seeds=(1, 2, 3))
-    plan = plan_of(runs, seeds=[1, 2, 3], **changes)
+    runs = study_runs(seeds=(1, 2, 3, 4))
+    plan = plan_of(runs, seeds=[1, 2, 3, 4], **changes)
     corrections = {"variants": "holm", "sanity": "bonferroni"}
     for family in plan["families"]:
         family["correction"] = corrections[family["name"]]
@@ -47,6 +52,24 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
         assert f"| {row.test[0]:.4f}" in next(
             line for line in tables.splitlines() if line.startswith(f"| {row.system} |")
         )
+
+
+def test_what_racing_and_looks_saved_is_kept(tmp_path: Path) -> None:
+    raced = searched(dropped=(3, 5), failed=(), proposals=9)
+    write_records(tmp_path / "raced", raced.plan | {"pruning": "race"}, raced.runs, raced.search)
+    kept_studies.keep_evidence("raced", str(tmp_path / "raced"), tmp_path)
+    proposals = [proposal for system in raced.search["systems"].values() for proposal in system["proposals"]]
+    given_up = [proposal for proposal in proposals if proposal["state"] == "dropped"]
+    missing = sum(len(raced.plan["seeds"]) - len(proposal["seeds"]) for proposal in given_up)
+    assert missing > 0
+    assert kept_studies.read_summary("raced", tmp_path)["saved"] == {"raced": missing}
+
+    seeds = list(range(1, 9))
+    runs = study_runs(seeds=tuple(seeds), grid=False)
+    changes = {"confirm_seeds": seeds, "group_size": 4, "margin": 0.9}
+    write_records(tmp_path / "looks", plan_of(runs, seeds=seeds, **changes), runs)
+    kept_studies.keep_evidence("looks", str(tmp_path / "looks"), tmp_path)
+    assert kept_studies.read_summary("looks", tmp_path)["saved"] == {"seeds": 4, "planned_seeds": 8}
 
 
 def test_pages_and_figures_are_those_made_from_what_is_kept() -> None:
