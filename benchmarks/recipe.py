@@ -10,6 +10,7 @@ its default configuration.
 """
 
 import argparse
+import sys
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -31,6 +32,7 @@ from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs
 from trainables.specs.checkpoints import get_run_segments
 from trainables.specs.trial import TrialSpec
+from trainables.utils.cli import Parser, report_errors
 
 _LAST_BATCHES = 30
 """Batches over which the loss at the end of training is averaged."""
@@ -100,11 +102,9 @@ def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
     return PilotRun(trial, held_out).rank_held_out()
 
 
-def main() -> None:
-    """Train all combinations, the longest first, and print their means over seeds."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.recipe", description="Finds a learning rate and a length."
-    )
+def main() -> int:
+    """Run the command and return its exit status."""
+    parser = Parser(prog="python -m benchmarks.recipe", description="Finds a learning rate and a length.")
     parser.add_argument("study")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     parser.add_argument("--rates", type=float, nargs="+", required=True)
@@ -114,6 +114,11 @@ def main() -> None:
     parser.add_argument("--system")
     parser.add_argument("--study", dest="key", metavar="KEY")
     options = parser.parse_intermixed_args()
+    return report_errors(parser.prog, lambda: find_recipe(options))
+
+
+def find_recipe(options: argparse.Namespace) -> None:
+    """Train all combinations, the longest first, and print their means over seeds."""
     loaded = load_one_study(options.study, options.overrides, options.key)
     study, resolved, prepared = resolve_study(loaded, None, print)
     name = options.system or get_baseline(study)
@@ -151,4 +156,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -56,5 +56,6 @@ def test_a_suite_needs_the_key_of_a_study(tmp_path: Path) -> None:
     result = subprocess.run(
         command, capture_output=True, text=True, env={"QQP": str(tmp_path), "PATH": ""}, check=False
     )
-    assert result.returncode != 0
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
     assert "expected one study of the suite: qqp, docstrings" in result.stderr
