@@ -6,7 +6,7 @@ the study. Two processes of one thread each train one combination after another.
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
 
 STUDY can be a suite, of which --study KEY names a study. Without --system, the baseline is trained. Another system has
-its default configuration.
+its default configuration, the published one, whatever the study searches.
 """
 
 import argparse

@@ -60,13 +60,14 @@ def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
         summary = {**summarize(results, analysis), "queries": scores["query_id"].nunique()}
     path = folder / f"{name}.parquet"
     folder.mkdir(exist_ok=True)
-    if len(scores) > _MOST_SCORES:
+    too_many = len(scores) > _MOST_SCORES
+    if too_many:
         path.unlink(missing_ok=True)
         means = scores.groupby(["system", "seed"], dropna=False)["value"].mean()
         summary["seed_means"] = {system: own.round(6).to_list() for system, own in means.groupby("system")}
     else:
         write_scores(scores, path)
-    if len(scores) > _MOST_SCORES or analysis.looks:
+    if too_many or analysis.looks:
         summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
     with write_atomically(folder / f"{name}.json") as temporary:
         temporary.write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
@@ -157,7 +158,7 @@ def make_kept_comparison(comparison: Comparison, summary: dict[str, Any]) -> Kep
 
 @cache
 def compare_kept(name: str, folder: Path = FOLDER) -> tuple[KeptComparison, ...]:
-    """Make the declared comparisons of a kept study again from its scores, or read them if these are not kept."""
+    """Make the declared comparisons of a kept study again from its scores, or read them where they are kept."""
     summary = read_summary(name, folder)
     if "comparisons" in summary:
         return tuple(KeptComparison(*row) for row in summary["comparisons"])
