@@ -6,7 +6,8 @@ the study. Two processes of one thread each train one combination after another.
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
 
 STUDY can be a suite, of which --study KEY names a study. Without --system, the baseline is trained. Another system has
-its default configuration, the published one, whatever the study searches.
+its published configuration if the study searches that, or else the first of those that it searches, such as
+search.epsilon=[0.4].
 """
 
 import argparse
@@ -21,6 +22,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from benchmarks.measure import machine
+from search_spaces.space import Params
+from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_baseline
 from study.execution.resolve import resolve_study
@@ -95,6 +98,11 @@ def select_queries(pairs: Pairs, queries: slice) -> Pairs:
     )
 
 
+def choose_configuration(study: Study, system: str) -> Params:
+    """Return the published configuration of a system if the study searches it, or else the first that it searches."""
+    return make_system_space(study, system).list_configurations()[0]
+
+
 def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
     """Train one combination, and rank; the outputs of frozen layers are computed before, if there are any."""
     for _ in precompute_inputs(trial):
@@ -122,7 +130,7 @@ def find_recipe(options: argparse.Namespace) -> None:
     loaded = load_one_study(options.study, options.overrides, options.key)
     study, resolved, prepared = resolve_study(loaded, None, print)
     name = options.system or get_baseline(study)
-    params = make_system_space(study, name).list_default_configurations()[0]
+    params = choose_configuration(study, name)
     trials = list[TrialSpec]()
     for instances, rate in sorted(product({0, *options.instances}, options.rates), reverse=True):
         if instances == 0 and rate != options.rates[0]:
@@ -134,6 +142,7 @@ def find_recipe(options: argparse.Namespace) -> None:
         runs = factory.make_configuration(name, params, options.seeds, "baseline")
         trials += [factory.make_request(runs, run, "train").trial for run in runs.runs]
     pairs = select_queries(RankerData(trials[0]).select_pairs("train"), slice(-options.held_out, None))
+    print(", ".join([name, *(f"{key} {value}" for key, value in params.values.items())]))
     print(f"{machine()}, {resolved.environment.instruction_set}, {study.training.precision}")
     shape = (-1, pairs.candidates)
     bm25 = recall_at(1, pairs.scores.reshape(shape), pairs.relevant.reshape(shape))

@@ -35,6 +35,8 @@ from trainables.utils.hashing import hash_json
 PINNED = json.loads((Path(__file__).parent / "pinned.json").read_text())
 STUDIES = {
     "quick": [  # with the settings that it had when the values were written
+        "seeds=[1, 2, 3]",
+        "analysis.seeds=own",
         "task.train_queries=512",
         "model.num_layers=none",
         "model.frozen_layers=5",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from study.config.loader import load_study
+
 if TYPE_CHECKING:
     from tests.trainables.small import World
 
@@ -59,3 +61,16 @@ def test_a_suite_needs_the_key_of_a_study(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert len(result.stderr.splitlines()) == 1
     assert "expected one study of the suite: qqp, docstrings" in result.stderr
+
+
+@pytest.mark.parametrize(("strengths", "strength"), [("[0.1, 0.2, 0.4]", 0.2), ("[0.4]", 0.4)])
+def test_a_system_has_its_published_configuration_or_the_first_that_the_study_searches(
+    strengths: str, strength: float
+) -> None:
+    from benchmarks.recipe import choose_configuration
+
+    study = load_study(
+        "quick", [f"search.epsilon={strengths}", "search.n_configurations.LS=1", "search.n_configurations.WSLS=1"]
+    )
+    assert choose_configuration(study, "WSLS").values == {"epsilon": strength}
+    assert choose_configuration(study, "BERT").values == {}
