@@ -110,7 +110,9 @@ def test_the_overviews_have_every_kept_study() -> None:
         assert c.verdict in row
     assert evidence.format_cost([]).count("\n") == 1 + len(KEPT)
     first = next(iter(evidence.read_overview([])["studies"]))
-    assert evidence.format_evidence(f"cost {first}").splitlines() == evidence.format_cost([]).splitlines()[:3]
+    rows = evidence.format_evidence(f"cost {first}").splitlines()
+    assert len(rows) == 3
+    assert evidence.format_cost([]).splitlines()[2].startswith(rows[2])  # with columns of looks behind, if any has them
 
 
 def test_the_baselines_are_compared_with_bm25_and_the_untrained() -> None:
