@@ -8,12 +8,13 @@ import json
 import tomllib
 from functools import reduce
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import metadata, version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from trainables.models.architectures import ARCHITECTURES
@@ -78,6 +79,15 @@ def test_the_locked_versions_are_within_the_bounds() -> None:
     asked = [(canonicalize_name(requirement.name), requirement.specifier) for requirement in requirements()]
     outside = [f"{name} {locked[name]}" for name, bound in asked if name in locked and not bound.contains(locked[name])]
     assert outside == []
+
+
+def test_the_installed_packages_take_the_first_python_that_is_allowed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (first,) = [one.version for one in SpecifierSet(project["requires-python"]) if one.operator == ">="]
+    files = (ROOT / "requirements.lock", ROOT / "requirements-test.lock")
+    names = [line.split("==")[0] for path in files for line in path.read_text("utf-8").splitlines()[1:]]
+    asked = {name: metadata(name).get("Requires-Python", "") for name in names}
+    assert {name: bound for name, bound in asked.items() if f"{first}.0" not in SpecifierSet(bound)} == {}
 
 
 def test_a_library_without_it_is_told_in_one_line() -> None:
