@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 settings.register_profile("reproducible", derandomize=True, deadline=None)
 settings.load_profile("reproducible")
 
+collect_ignore = ["faults/injected"]  # its sitecustomize is no test, and Debian's Python has imported one of its own
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first: of two processes, none has a long file left when the other is done."""

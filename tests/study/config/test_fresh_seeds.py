@@ -25,7 +25,7 @@ def test_a_larger_number_only_adds_seeds() -> None:
 
 
 def test_a_study_that_chooses_nothing_begins_with_its_own_seeds() -> None:
-    study = load_study("quick", [*FIXED, "confirm.seeds=5"])
+    study = load_study("quick", [*FIXED, "seeds=[1, 2, 3]", "confirm.seeds=5"])
     assert study.confirm.seeds == (1, 2, 3, 101, 102)
     assert study.fresh_seeds == (101, 102)
     assert load_study("quick", [*FIXED, "confirm.seeds=[1, 2, 9]"]).fresh_seeds == (9,)
