@@ -129,7 +129,7 @@ def test_the_suite_of_label_noise_differs_in_the_noise_only() -> None:
 def test_data_that_are_not_there_are_told_in_one_line(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for variable in (variables := VARIABLE.findall(read_text(name))):
+    for variable in (variables := set(VARIABLE.findall(read_text(name)))):
         monkeypatch.delenv(variable)
     assert main([name, "--dry-run"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
