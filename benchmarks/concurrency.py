@@ -54,7 +54,7 @@ def main() -> None:
     """Prints a table for short and for long-tailed pairs."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     torch.set_num_threads(_CORES)
-    precision = "bf16" if environment.has_bf16_units() else "fp32"
+    precision = "bf16" if environment.is_bf16_faster() else "fp32"
     print(f"{machine()}, {environment.detect_environment().instruction_set}, {precision}, {rounds} rounds")
     for title, texts in (
         ("question pairs", question_pairs(_PAIRS)),

@@ -69,7 +69,7 @@ def _build_parser() -> argparse.ArgumentParser:
         "--precision",
         choices=["auto", "fp32", "bf16"],
         default="auto",
-        help="precision of the products of matrices; auto is bf16 on processors with units for it",
+        help="precision of the products of matrices; auto is bf16 on processors that are faster in it",
     )
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of a process (default: the cores over the processes)"
@@ -131,13 +131,13 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
     from trainables.reranking.job import Job, Pool, rerank
     from trainables.reranking.local import LocalPool
     from trainables.reranking.models import resolve_models
-    from trainables.specs.environment import detect_environment, has_bf16_units
+    from trainables.specs.environment import detect_environment, is_bf16_faster
 
     models, out = resolve_models(model), Path(options.out).expanduser().absolute()
     for path in models:
         load_classifier(path)  # what cannot be loaded is refused before anything is read
     threads = options.threads or max(1, count_cores() // options.processes)
-    environment, has_units = detect_environment(), has_bf16_units()
+    environment, bf16_faster = detect_environment(), is_bf16_faster()
     if options.address is not None:
         from study.execution.connect import check_address, connect
 
@@ -145,9 +145,9 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
         from trainables.reranking.cluster import ClusterPool, probe_nodes
 
         threads = options.threads or 1
-        environment, has_units = probe_nodes(threads)
+        environment, bf16_faster = probe_nodes(threads)
     precision: Precision = (
-        "bf16" if options.precision == "bf16" or (options.precision == "auto" and has_units) else "fp32"
+        "bf16" if options.precision == "bf16" or (options.precision == "auto" and bf16_faster) else "fp32"
     )
     name = Path(model).expanduser().absolute().name
     job = Job(

@@ -19,7 +19,7 @@ from trainables.reranking.local import NumberedChunk, NumberedScores
 from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.tokens import Chunk
 from trainables.specs.base import Environment
-from trainables.specs.environment import detect_environment, has_bf16_units
+from trainables.specs.environment import detect_environment, is_bf16_faster
 from trainables.utils.errors import MachineError, UserError
 
 ModelFiles = Mapping[str, npt.NDArray[np.uint8]]
@@ -35,10 +35,10 @@ _scorers = dict[str, ChunkScorer]()
 
 
 class NodeInfo(NamedTuple):
-    """Environment of a node, and whether it has units for matrix products in bf16."""
+    """Environment of a node, and whether bf16 is faster there than fp32."""
 
     environment: Environment
-    has_bf16_units: bool
+    is_bf16_faster: bool
 
 
 class ClusterPool(NamedTuple):
@@ -131,7 +131,7 @@ def _read_files(path: Path) -> ModelFiles:
 
 @ray.remote
 def _probe() -> NodeInfo:
-    return NodeInfo(detect_environment(), has_bf16_units())
+    return NodeInfo(detect_environment(), is_bf16_faster())
 
 
 @ray.remote

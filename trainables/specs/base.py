@@ -168,7 +168,8 @@ class BaseTrainingSettings(Settings):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Precision of training.
 
-    auto: bf16 if the processor or GPU has units for it, else fp32; it is resolved once, when a study starts.
+    auto: bf16 if the processor or GPU has units that are faster in it, else fp32; it is resolved once, when a study
+    starts.
     """
     dev_precision: Annotated[Literal["fp32", "bf16"] | None, Field(exclude_if=is_unset)] = None
     """Precision in which the scores of the dev split are computed, by which a study chooses.

@@ -71,6 +71,19 @@ def has_bf16_units(device: DeviceType = "cpu") -> bool:
     return torch.cuda.get_device_capability() >= (8, 0)
 
 
+def is_bf16_faster(device: DeviceType = "cpu") -> bool:
+    """Return whether this processor or GPU has units for bf16 that are faster than those for fp32.
+
+    Intel's processors with `avx512_fp16` have AMX for that. Where a virtual machine hides it, products in bf16 take up
+    to twice as long as in fp32 (docs/results/measurements.md).
+    """
+    if device != "cpu":
+        return has_bf16_units(device)
+    vendor, flags = _read_vendor_and_flags()
+    hides_tiles = vendor == "GenuineIntel" and "avx512_fp16" in flags and "amx_bf16" not in flags
+    return has_bf16_units() and not hides_tiles
+
+
 @cache
 def has_tile_units() -> bool:
     """Return whether this processor has instructions for products of tiles in bf16 (AMX)."""
@@ -78,7 +91,7 @@ def has_tile_units() -> bool:
 
 
 def resolve_precision(training: BaseTrainingSettings, device: DeviceType = "cpu") -> BaseTrainingSettings:
-    """Return `training` with precision "auto" as "bf16" if the device has units for it, else "fp32"."""
+    """Return `training` with precision "auto" as "bf16" if that is faster on the device, else "fp32"."""
     if training.precision != "auto":
         return training
-    return training.model_copy(update={"precision": "bf16" if has_bf16_units(device) else "fp32"})
+    return training.model_copy(update={"precision": "bf16" if is_bf16_faster(device) else "fp32"})

@@ -3,21 +3,28 @@
 import pytest
 
 from trainables.specs import environment
+from trainables.specs.base import BaseTrainingSettings
+
+_INTEL = "GenuineIntel"
 
 
 @pytest.mark.parametrize(
-    ("info", "bf16", "tiles"),
+    ("info", "bf16", "faster", "tiles"),
     [
-        ({"flags": "avx2 avx512f avx512_bf16 amx_bf16 amx_tile"}, True, True),
-        ({"flags": "avx2 avx512f avx512_bf16"}, True, False),
-        ({"flags": "avx2"}, False, False),
-        ({"Features": "asimd sve"}, False, False),
-        ({}, False, False),
+        ({"vendor_id": _INTEL, "flags": "avx512f avx512_bf16 amx_bf16 amx_tile avx512_fp16"}, True, True, True),
+        ({"vendor_id": _INTEL, "flags": "avx512f avx512_bf16 avx512_fp16"}, True, False, False),
+        ({"vendor_id": _INTEL, "flags": "avx512f avx512_bf16"}, True, True, False),
+        ({"vendor_id": "AuthenticAMD", "flags": "avx2 avx512f avx512_bf16"}, True, True, False),
+        ({"vendor_id": _INTEL, "flags": "avx2"}, False, False, False),
+        ({"Features": "asimd sve"}, False, False, False),
+        ({}, False, False, False),
     ],
 )
 def test_units_are_those_of_the_flags(
-    monkeypatch: pytest.MonkeyPatch, info: dict[str, str], bf16: bool, tiles: bool
+    monkeypatch: pytest.MonkeyPatch, info: dict[str, str], bf16: bool, faster: bool, tiles: bool
 ) -> None:
     monkeypatch.setattr(environment, "read_processor_info", lambda: info)
     assert environment.has_bf16_units() is bf16
+    assert environment.is_bf16_faster() is faster
+    assert environment.resolve_precision(BaseTrainingSettings()).precision == ("bf16" if faster else "fp32")
     assert environment.has_tile_units.__wrapped__() is tiles
