@@ -46,8 +46,8 @@ def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequenc
 
     The seconds of a run are a linear function of its instances, fitted to the recorded runs by least squares. They are
     proportional to the instances if all runs trained the same number, if the slope is not positive, or if the intercept
-    is negative. A test evaluation that was never recorded takes as long as the start and the evaluations of a run. If
-    these are not known either, it counts as nothing, and the source says so.
+    is negative. Without recorded test evaluations, which the source then says, one takes as long as the intercept, or
+    nothing if the seconds are proportional.
 
     Args:
         runs: for each finished run, the number of instances that it trained and its seconds.
@@ -66,13 +66,11 @@ def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequenc
         return None
     counts, seconds = np.array(used, dtype=float).T
     test = float(np.mean(tests)) if len(tests) else 0.0
-    source = f"{len(used)} recorded runs"
+    source = f"{len(used)} recorded runs" + ("" if len(tests) else ", before any test score was timed")
     if len(set(counts)) > 1:
         slope, fixed = np.polyfit(counts, seconds, 1)
         if slope > 0 and fixed >= 0:
             return Cost(float(fixed), float(slope), test or float(fixed), 0.0, source)
-    if not tests:
-        source += " and without test scores, whose time is not known"
     return Cost(0.0, float(seconds.sum() / counts.sum()), test, 0.0, source)
 
 

@@ -85,6 +85,18 @@ def test_scores_are_those_of_the_library(data: Data, reranked: bytes) -> None:
     assert reranked.splitlines()[0].endswith(b" model")
 
 
+def test_auto_is_bf16_where_that_is_faster(
+    data: Data, reranked: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[bytes]()
+    for faster, precision in ((False, "auto"), (True, "auto"), (False, "bf16")):
+        monkeypatch.setattr("trainables.specs.environment.is_bf16_faster", lambda faster=faster: faster)
+        out = tmp_path / f"{len(written)}.run"
+        assert main([*data.inputs, "--threads=1", "--tag=model", f"--precision={precision}", f"--out={out}"]) == 0
+        written.append(out.read_bytes())
+    assert written[0] == reranked != written[1] == written[2]
+
+
 @pytest.mark.slow
 def test_several_processes_write_the_same_bytes(data: Data, reranked: bytes, tmp_path: Path) -> None:
     options = ["--threads=1", "--precision=fp32", f"--out={tmp_path}/new.run"]

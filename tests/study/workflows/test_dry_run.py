@@ -79,8 +79,11 @@ def test_the_cost_of_recorded_runs_is_the_line_through_them(fixed: float, each: 
 def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known() -> None:
     runs = [(64, 6.0), (64, 2.0)]
     assert estimate_cost_from_records(runs, [3.0]) == Cost(0.0, 4.0 / 64, 3.0, 0.0, "2 recorded runs")
-    source = "2 recorded runs and without test scores, whose time is not known"
+    source = "2 recorded runs, before any test score was timed"
     assert estimate_cost_from_records(runs, []) == Cost(0.0, 4.0 / 64, 0.0, 0.0, source)
+    unequal = estimate_cost_from_records([(64, 6.0), (32, 4.0)], [])
+    assert unequal is not None
+    assert (unequal.test, unequal.source) == (pytest.approx(2.0), source)
     assert estimate_cost_from_records([(0, 5.0)], [1.0]) is None
 
 

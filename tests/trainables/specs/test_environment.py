@@ -15,6 +15,7 @@ _INTEL = "GenuineIntel"
         ({"vendor_id": _INTEL, "flags": "avx512f avx512_bf16 avx512_fp16"}, True, False, False),
         ({"vendor_id": _INTEL, "flags": "avx512f avx512_bf16"}, True, True, False),
         ({"vendor_id": "AuthenticAMD", "flags": "avx2 avx512f avx512_bf16"}, True, True, False),
+        ({"vendor_id": "AuthenticAMD", "flags": "avx512f avx512_bf16 avx512_fp16"}, True, True, False),
         ({"vendor_id": _INTEL, "flags": "avx2"}, False, False, False),
         ({"Features": "asimd sve"}, False, False, False),
         ({}, False, False, False),
