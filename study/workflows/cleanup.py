@@ -14,6 +14,7 @@ from trainables.storage import open_storage
 from trainables.storage.base import RESUME_FOLDER
 from trainables.storage.eviction import evict
 from trainables.utils.files import remove_stale_files
+from trainables.utils.hashing import is_hash
 
 _STALE_AFTER_S = 7 * 24 * 3600.0
 """Seconds without a change after which an unfinished preparation of data is removed."""
@@ -36,7 +37,7 @@ def clean_up_study(study: Study) -> None:
         remove_stale_files(folder, recursive=True)
     for preparation in (study.cache / "preparing").glob("*"):
         with suppress(FileNotFoundError):  # another process has just finished it
-            if time.time() - preparation.stat().st_mtime > _STALE_AFTER_S:
+            if is_hash(preparation.name) and time.time() - preparation.stat().st_mtime > _STALE_AFTER_S:
                 shutil.rmtree(preparation, ignore_errors=True)
 
 

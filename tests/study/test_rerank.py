@@ -236,6 +236,18 @@ def test_a_system_that_cannot_be_had_is_one_line(
     assert message.format(place=tmp_path) in error
 
 
+def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(
+    data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "new.run.parts" / "notes.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    assert main([*data.inputs, f"--out={tmp_path}/new.run"]) == 2
+    assert "--out: " in (error := capsys.readouterr().err)
+    assert "new.run.parts exists and is not a folder of scores; expected" in error
+    assert [*tmp_path.rglob("*")] == [mine.parent, mine]
+
+
 def test_two_commands_do_not_write_the_same_run(data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from filelock import FileLock
 

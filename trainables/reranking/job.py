@@ -5,9 +5,10 @@ killed. A chunk has a fixed number of pairs in the order of the run; neither chu
 processes work.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -32,7 +33,7 @@ from trainables.reranking.tokens import (
 from trainables.specs.base import Environment
 from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import hash_json
+from trainables.utils.hashing import hash_json, is_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -218,13 +219,16 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
     If the block succeeds, the parts of all jobs of this file are removed. A mistake leaves no folder without scores.
 
     Raises:
-        UserError: if the folder of `out` does not exist, `out` is a folder, or another process writes it.
+        UserError: if the folder of `out` does not exist, `out` is a folder, somebody else's files are in the place of
+            the parts, or another process writes it.
     """
     if not out.parent.is_dir():
         raise UserError("--out", f"the folder {out.parent} does not exist", "a file in an existing folder")
     if out.is_dir():
         raise UserError("--out", f"{out} is a folder", "a file")
     parts = out.with_name(f"{out.name}.parts")
+    if not _is_parts_folder(parts):
+        raise UserError("--out", f"{parts} exists and is not a folder of scores", "the name of another file")
     parts.mkdir(exist_ok=True)
     lock = FileLock(parts / _LOCK)
     try:
@@ -233,15 +237,34 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
         raise UserError("--out", f"another process writes {out}", "another file, or the end of that process") from error
     try:
         yield parts / key
-        shutil.rmtree(parts)
+        _remove_parts(parts)
     except UserError:
         if not any((parts / key).glob(_SCORES.format("*"))):
             shutil.rmtree(parts / key, ignore_errors=True)
         if [path.name for path in parts.iterdir()] == [_LOCK]:
-            shutil.rmtree(parts)
+            _remove_parts(parts)
         raise
     finally:
         lock.release()
+
+
+def _is_parts_folder(parts: Path) -> bool:
+    """Return whether a path is free, or a folder with nothing but the lock and the parts of jobs."""
+    if not parts.is_dir():
+        return not os.path.lexists(parts)
+    return all(
+        is_hash(path.name) if path.is_dir() else path.name == _LOCK and path.stat().st_size == 0
+        for path in parts.iterdir()
+    )
+
+
+def _remove_parts(parts: Path) -> None:
+    for path in parts.iterdir():
+        if is_hash(path.name):
+            shutil.rmtree(path)
+    (parts / _LOCK).unlink(missing_ok=True)
+    with suppress(OSError):  # somebody put a file there
+        parts.rmdir()
 
 
 class _TokenWriter(NamedTuple):

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, RunSpec
-from trainables.storage.base import MANIFEST
+from trainables.storage.base import MANIFEST, STATE_FILE
 from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-STATE_FILE = "state.safetensors"
-"""File of a checkpoint with its tensors."""
 WEIGHTS_PREFIX = "weights/"
 """What precedes the names of the trained parameters in a checkpoint."""
 

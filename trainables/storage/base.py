@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 MANIFEST = "stage.json"
+STATE_FILE = "state.safetensors"
+"""File of a checkpoint with its tensors."""
+USED_FILE = "used"
+"""Empty file of a folder of an object store that says by its modification time when the folder was last used."""
 RESUME_FOLDER = "resume"
 """Folder of the resume checkpoints: `resume/<run id>/<instances>/` contains the newest one of an unfinished run."""
 

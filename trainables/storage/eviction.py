@@ -1,12 +1,16 @@
 """Eviction of cached checkpoints: keeps a storage within a size limit.
 
-The least recently used checkpoint is removed first; checkpoints that are still needed are never removed.
+The least recently used checkpoint is removed first; checkpoints that are still needed are never removed. Whatever else
+is in the storage neither counts nor is removed.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
-from trainables.storage.base import RESUME_FOLDER, Storage, StoredFile
+from trainables.storage.base import MANIFEST, RESUME_FOLDER, STATE_FILE, USED_FILE, Storage, StoredFile
+from trainables.utils.hashing import is_hash
+
+_FILES = {MANIFEST, STATE_FILE, USED_FILE}
 
 
 class CacheEntry(NamedTuple):
@@ -32,18 +36,36 @@ class EvictionResult(NamedTuple):
 def group_entries(files: Iterable[StoredFile]) -> list[CacheEntry]:
     """Return the cache entries that these files belong to, least recently used first.
 
+    A folder with another name, or with a file that no checkpoint has, belongs to somebody else and is no entry.
+
     Example:
-        >>> files = [StoredFile("a/model", 5, 20.0), StoredFile("a/used", 1, 30.0), StoredFile("b/model", 5, 10.0)]
+        >>> first, second = "0" * 16, "1" * 16
+        >>> paths = [f"{first}/state.safetensors", f"{second}/stage.json", f"{first}/stage.json", "mine/thesis.pdf"]
+        >>> files = [StoredFile(path, 5, float(place)) for place, path in enumerate(paths)]
         >>> [(entry.name, entry.size) for entry in group_entries(files)]
-        [('b', 5), ('a', 6)]
+        [('1111111111111111', 5), ('0000000000000000', 10)]
     """
     entries: dict[str, CacheEntry] = {}
+    foreign = set[str]()
     for file in files:
-        parts = file.path.split("/")
-        name = "/".join(parts[: 2 if parts[0] == RESUME_FOLDER else 1])
+        *folders, file_name = file.path.split("/")
+        name = "/".join(folders[: 2 if folders[0] == RESUME_FOLDER else 1])
+        if not _is_checkpoint(folders) or file_name not in _FILES:
+            foreign.add(name)
         entry = entries.get(name, CacheEntry(name, 0, 0.0))
         entries[name] = CacheEntry(name, entry.size + file.size, max(entry.last_used, file.modified_at))
-    return sorted(entries.values(), key=lambda entry: (entry.last_used, entry.name))
+    own = (entry for name, entry in entries.items() if name not in foreign)
+    return sorted(own, key=lambda entry: (entry.last_used, entry.name))
+
+
+def _is_checkpoint(folders: Sequence[str]) -> bool:
+    """Return whether a path has the form of a shared checkpoint's folder or of a resume checkpoint's."""
+    match folders:
+        case [key]:
+            return is_hash(key)
+        case [first, run_id, instances]:
+            return first == RESUME_FOLDER and is_hash(run_id) and instances.isdigit()
+    return False
 
 
 def select_evicted(entries: list[CacheEntry], needed: Set[str], budget: int) -> list[CacheEntry]:

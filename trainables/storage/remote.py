@@ -12,11 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trainables.storage.base import MANIFEST, Marker, Storage, StoredFile
+from trainables.storage.base import MANIFEST, USED_FILE, Marker, Storage, StoredFile
 from trainables.utils.files import write_atomically
 
-_USED = "used"
-"""Empty file of a folder that says by its modification time when the folder was last used."""
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated")
 """Names of the modification time in the listings of file systems: s3fs, adlfs, gcsfs and others."""
 
@@ -55,7 +53,7 @@ class RemoteStorage(Storage):
         """Yield a temporary local folder with the downloaded files."""
         with tempfile.TemporaryDirectory() as folder:
             for path in self._list_folder(name):
-                if (file := path.rpartition("/")[2]) != _USED:
+                if (file := path.rpartition("/")[2]) != USED_FILE:
                     self._filesystem.get_file(path, str(Path(folder, file)))
             yield Path(folder)
 
@@ -83,7 +81,7 @@ class RemoteStorage(Storage):
     def mark_used(self, name: str) -> None:
         """Write the empty file `used` into the folder, if possible."""
         with suppress(Exception):
-            self._filesystem.pipe_file(self._full_path(name, _USED), b"")
+            self._filesystem.pipe_file(self._full_path(name, USED_FILE), b"")
 
     def list_files(self) -> Iterator[StoredFile]:
         """Yield all files in folders."""

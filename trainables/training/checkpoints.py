@@ -8,8 +8,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from trainables.specs.checkpoints import STATE_FILE, BestEvaluation, Checkpoint, TrainedBy, verify_checkpoint
-from trainables.storage.base import MANIFEST, Storage
+from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy, verify_checkpoint
+from trainables.storage.base import MANIFEST, STATE_FILE, Storage
 from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 
 def hash_json(value: object) -> str:
@@ -20,3 +21,13 @@ def hash_json(value: object) -> str:
     """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_hash(text: str) -> bool:
+    """Return whether a text has the form of what `hash_json` returns.
+
+    Example:
+        >>> is_hash(hash_json([])), is_hash("thesis")
+        (True, False)
+    """
+    return re.fullmatch("[0-9a-f]{16}", text) is not None

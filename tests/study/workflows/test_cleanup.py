@@ -134,7 +134,7 @@ def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, mon
     assert request is not None
     budget.on_trial_end(request)
     for number in range(300):
-        put(kept, f"theirs-{number}")
+        put(kept, f"{number:016}")
     counted.now += 590
     budget.on_trial_end(request)
     assert total(kept) == 30_000

@@ -37,6 +37,7 @@ from trainables.rankers.data import check_data, describe_data, load_statistics
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
+from trainables.utils.hashing import hash_json
 
 NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
 
@@ -139,14 +140,14 @@ def test_a_trainable_without_statistics_has_none(monkeypatch: pytest.MonkeyPatch
 
 def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World, tmp_path: Path) -> None:
     given = study(world, tmp_path, WRITERS["qqp"](tmp_path / "data"))
-    old, recent = (given.cache / "preparing" / name for name in ("old", "recent"))
-    for work in (old, recent):
+    old, recent, mine = (given.cache / "preparing" / name for name in (hash_json("old"), hash_json("recent"), "mine"))
+    for work in (old, recent, mine):
         (work / "train-bm25").mkdir(parents=True)
     week = time.time() - 8 * 24 * 3600
-    os.utime(old, (week, week))
+    for work in (old, mine):
+        os.utime(work, (week, week))
     clean_up_study(given)
-    assert not old.exists()
-    assert recent.exists()
+    assert sorted(path.name for path in old.parent.iterdir()) == sorted([recent.name, "mine"])
 
 
 def test_too_few_negatives_and_missing_weak_labels_are_refused(world: World, tmp_path: Path) -> None:
