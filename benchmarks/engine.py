@@ -27,6 +27,7 @@ from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.utils.words import truncate_words
 
 _THREADS = 2
 _EVALUATED = 2
@@ -55,7 +56,8 @@ def docstring_pairs(count: int, words: int = 400) -> list[tuple[str, str]]:
     queries = prepared.read_queries().set_index("query_id")["text"]
     documents = prepared.read_documents().set_index("document_id")["text"]
     table = prepared.read_candidates("train")[:count]
-    return list(zip(queries[table["query_id"]], documents[table["document_id"]], strict=True))
+    cut = [truncate_words(text, words) for text in documents[table["document_id"]]]
+    return list(zip(queries[table["query_id"]], cut, strict=True))
 
 
 def write_modern_bert(folder: Path, minilm: Path) -> Path:

@@ -36,11 +36,11 @@ from trainables.utils.hashing import hash_json
 if TYPE_CHECKING:
     from trainables.data.ranking_sampling import ProgressCallback
 
-FORMAT = 2
+FORMAT = 3
 """Part of every fingerprint. Increase it when the same text gives different files."""
 
-_LABEL_SETTINGS = {"label_noise", "label_noise_kind", "teacher"}
-"""Settings that change what training learns, and nothing of the prepared data."""
+_MODEL_SETTINGS = {"label_noise", "label_noise_kind", "teacher", "document_words"}
+"""Settings that change what training learns or what the model reads, and nothing of the prepared data."""
 
 
 def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
@@ -121,7 +121,7 @@ def _prepare(
     report: "ProgressCallback",
 ) -> RankingDataset:
     report(f"reading task {settings.name}")
-    dataset = _truncate_documents(_read_dataset(settings), settings.document_words)
+    dataset = _read_dataset(settings)
     fingerprint = _compute_fingerprint(portable, dataset)
     domains = hash_json(sorted(dataset.domains.items())) if dataset.domains else None
     prepared = RankingDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable, domains, dataset.repeated)
@@ -189,7 +189,7 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     Embeddings also depend on the processor and the libraries, stems on the version of the stemmer, and what another
     package provides on the version of that package.
     """
-    identity = portable.model_dump(mode="json", exclude=_LABEL_SETTINGS)
+    identity = portable.model_dump(mode="json", exclude=_MODEL_SETTINGS)
     samplers = portable.sampler, portable.evaluation_sampler
     providers = {TASKS.find_package(portable.name), *(SAMPLERS.find_package(sampler.name) for sampler in samplers)}
     if packages := sorted(filter(None, providers)):
@@ -200,20 +200,6 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     if any(sampler.words == "stemmed" for sampler in samplers):
         identity["PyStemmer"] = version("PyStemmer")
     return identity
-
-
-def _truncate_documents(dataset: IRDataset, max_words: int | None) -> IRDataset:
-    if max_words is None:
-        return dataset
-    return dataset._replace(
-        documents={name: _truncate_text(text, max_words) for name, text in dataset.documents.items()}
-    )
-
-
-def _truncate_text(text: str, max_words: int) -> str:
-    """Return the text, cut after `max_words` words. A text that is not cut keeps its white space."""
-    parts = text.split(maxsplit=max_words)
-    return text if len(parts) <= max_words else " ".join(parts[:max_words])
 
 
 def _compute_fingerprint(portable: RankerTaskSettings, dataset: IRDataset) -> str:
@@ -288,7 +274,7 @@ def _sample_and_write(
     meta = {
         "format": FORMAT,
         "fingerprint": prepared.fingerprint,
-        "settings": prepared.settings.model_dump(mode="json", exclude=_LABEL_SETTINGS),
+        "settings": prepared.settings.model_dump(mode="json", exclude=_MODEL_SETTINGS),
         "documents": len(dataset.documents),
         "skipped": dataset.skipped,
         "splits": {split: counts[split] for split in SPLITS},

@@ -1,7 +1,8 @@
 """Tokenises the candidates of a ranking task: `[CLS] query [SEP] document [SEP]`.
 
 The token arrays are ragged and in files that trials map and share: `<cache>/tokens/<key>/{ids,offsets,starts}.npy` and
-`meta.json`. The key is a digest of the data's fingerprint, the model's digest and the maximum length.
+`meta.json`. The key is a digest of the data's fingerprint, the model's digest, the maximum length and the words after
+which a document is cut.
 """
 
 import json
@@ -19,6 +20,7 @@ from trainables.utils.arrays import Ints
 from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
+from trainables.utils.words import truncate_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -86,6 +88,8 @@ def tokenize_pairs(
 ) -> PairTokens:
     """Tokenise prepared data, or map the existing token arrays. Each text is tokenised once.
 
+    A document is first cut after `document_words` words, if the task has this setting.
+
     A pair that is too long loses the end of its query first, but the query keeps at least a third of `max_length`. Then
     the document loses its end. In a dialogue, the response is cut first, to no less than a third of `max_length`. Then
     the context loses its beginning, or its end if the task's truncation is "plain". With "longest_first", the longer of
@@ -112,7 +116,8 @@ def get_pair_tokens_folder(prepared: RankingDataset, model_digest: str, max_leng
 
     Its name is a hash of everything that the arrays depend on.
     """
-    return cache / "tokens" / hash_json([FORMAT, prepared.fingerprint, model_digest, max_length])
+    key = [FORMAT, prepared.fingerprint, model_digest, max_length, prepared.settings.document_words]
+    return cache / "tokens" / hash_json(key)
 
 
 def load_pair_tokens(folder: Path) -> PairTokens:
@@ -167,9 +172,8 @@ def _write_tokens(
     if not settings.separators:
         texts = [" ".join(task.split_utterances(text)) for text in texts]
     heads = dict(zip(queries["query_id"], encode_texts(tokenizer, texts, max_kept, side), strict=True))
-    bodies = dict(
-        zip(documents["document_id"], encode_texts(tokenizer, list(documents["text"]), max_kept), strict=True)
-    )
+    texts = [truncate_words(text, settings.document_words) for text in documents["text"]]
+    bodies = dict(zip(documents["document_id"], encode_texts(tokenizer, texts, max_kept), strict=True))
 
     blocks, pieces, truncated = list[Ids](), list[Ids](), 0
     starts = np.empty(len(candidates), dtype=np.int32)

@@ -17,6 +17,7 @@ from trainables.specs.ranker import RankerRunSpec, as_ranker_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.frozen_features import InMemoryFeatures
+from trainables.utils.words import truncate_words
 
 
 def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
@@ -95,5 +96,6 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
     model = LoadedCrossEncoder(
         str(folder), device="cpu", local_files_only=True, trust_remote_code=specification.model.pooling == "cosine"
     )
-    pairs = list(zip(texts, documents[frame.document_id], strict=True))
+    read = [truncate_words(text, specification.task.document_words) for text in documents[frame.document_id]]
+    pairs = list(zip(texts, read, strict=True))
     return positions, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)

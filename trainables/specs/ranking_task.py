@@ -103,7 +103,7 @@ class RankerTaskSettings(BaseTaskSettings):
     libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
     """Installed libraries from which the task docstrings reads docstrings."""
     document_words: PositiveInt | None = None
-    """Words after which a document is cut, for the negative sampler and the model. If None, it is not cut."""
+    """Words after which a document is cut for the model. Samplers search whole documents. If None, it is not cut."""
     sample: PositiveInt | None = None
     """Largest number of queries over all splits, the first by the hash of their id. If None, all are used."""
     train_queries: PositiveInt | None = None

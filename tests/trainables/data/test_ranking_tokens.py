@@ -1,9 +1,11 @@
 import importlib.util
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
@@ -75,6 +77,24 @@ def test_the_query_is_cut_to_what_is_left_or_a_third_and_the_document_to_the_res
         assert ids.tolist() == [101, *head, 102, *body, 102]
         assert start == len(head) + 2
     assert made.lengths.max() == max_length
+
+
+def test_only_the_model_reads_documents_cut_after_document_words(
+    prepared: RankingDataset, tokenizer: Any, tmp_path: Path
+) -> None:
+    """Samplers search whole documents, so the prepared data are the same for every value."""
+    cut = prepare_data(tiny_settings(document_words=3), tmp_path / "cut")
+    assert cut.fingerprint == prepared.fingerprint
+    for read in (RankingDataset.read_candidates, RankingDataset.read_documents):
+        pd.testing.assert_frame_equal(read(cut), read(prepared))
+    assert prepare_data(tiny_settings(document_words=3), prepared.folder.parents[1]).folder == prepared.folder
+    document = cut.read_documents().set_index("document_id")["text"]
+    whole, made = (make(replace(prepared, settings=data.settings), tokenizer, 512) for data in (prepared, cut))
+    assert len(made.ids) < len(whole.ids)
+    for row, name in enumerate(cut.read_candidates()["document_id"]):
+        ids, start = made.get_pair(row)
+        first = " ".join(document[name].split()[:3])
+        assert ids[start:-1].tolist() == tokenizer(first, add_special_tokens=False)["input_ids"]
 
 
 def test_rows_follow_the_candidates_by_split(prepared: RankingDataset, tokenizer: Any) -> None:

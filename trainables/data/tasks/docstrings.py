@@ -21,7 +21,7 @@ QUERY_WORDS = (3, 30)
 """Fewest and most words of a query."""
 DOCUMENT_WORDS = 10
 """Fewest words of a document."""
-_READER_VERSION = 2
+_READER_VERSION = 3
 """Part of the source version. Increase it when the same sources give a different dataset."""
 LONGEST_HEADER = 5000
 """Most characters from the start of a definition to the end of its docstring. A longer text that does not parse is
@@ -46,7 +46,7 @@ _MARKUP = re.compile(r"\.\. [\w-]+::|:[\w:]+:(?=`)|>>>|`+|::")
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
-    """Read the docstrings of `settings.libraries`, cut to `settings.document_words`.
+    """Read the docstrings of `settings.libraries`.
 
     The id of a query and of its document is the qualified name, and the domain of a query is its library. Queries have
     3 to 30 words, documents 10 or more. Among equal queries or equal documents (case ignored), only the first by name
@@ -68,9 +68,8 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         query = strip_markup(summary)
         if not QUERY_WORDS[0] <= len(query.split()) <= QUERY_WORDS[1] or query.lower() in queries:
             continue
-        words = strip_markup("".join(rest)).split()[: settings.document_words]
-        document = " ".join(words)
-        if len(words) < DOCUMENT_WORDS or document.lower() in documents:
+        document = strip_markup("".join(rest))
+        if len(document.split()) < DOCUMENT_WORDS or document.lower() in documents:
             continue
         queries.add(query.lower())
         documents.add(document.lower())
