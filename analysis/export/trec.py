@@ -4,10 +4,10 @@
                                  retrieved, query 0 document grade, one line a judgement
     FOLDER/test/<run id>.run     query Q0 document rank score tag, best first; the tag is <system>-<run id>
 
-Every other split has the same files. Fields are separated by blanks. So a blank within an id, and the sign %, are
-written as in a URL: "a b" is "a%20b", and urllib.parse.unquote returns the id. Candidates with equal scores are in
-order of their ids and keep their equal scores. Programs differ in how they treat such ties; this one uses their
-expectation.
+Every other split has the same files. Fields are separated by blanks. So a blank within an id, the sign %, and a # at
+its start are written as in a URL: "a b" is "a%20b", and urllib.parse.unquote returns the id. Candidates with equal
+scores are in order of their ids and keep their equal scores. Programs differ in how they treat such ties; this one uses
+their expectation.
 """
 
 import re
@@ -68,13 +68,13 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
 
 
 def escape_blanks(text: str) -> str:
-    """Replace every blank of any kind, and the sign %, by %XX of its UTF-8 bytes.
+    """Replace every blank of any kind, the sign %, and a # at the start, by %XX of its UTF-8 bytes.
 
     Example:
-        >>> escape_blanks("a b 5%")
-        'a%20b%205%25'
+        >>> escape_blanks("a b 5%"), escape_blanks("#1")
+        ('a%20b%205%25', '%231')
     """
-    return re.sub(r"[\s%]", lambda match: quote(match[0], safe=""), text)
+    return re.sub(r"[\s%]|^#", lambda match: quote(match[0], safe=""), text)
 
 
 def _rank_candidates(run: Run, split: str) -> pd.DataFrame:

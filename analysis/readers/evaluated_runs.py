@@ -15,6 +15,7 @@ from analysis.data.score_table import join_names
 from analysis.readers.predictions import read_predictions
 from analysis.readers.trec_files import Ranking, open_binary, read_trec_qrels, read_trec_run
 from trainables.utils.errors import UserError
+from trainables.utils.trec_lines import describe_contradictions
 
 if TYPE_CHECKING:
     import ir_measures
@@ -76,16 +77,18 @@ def read_runs(
     judged = read_trec_qrels(Path(qrels))
     values: dict[tuple[str, int], dict[str, float | None]] = {}
     unjudged: dict[str, None] = {}
+    contradictory: list[str] = []
     for (system, number), path in files.items():
         ranking = read_run(path, part)
         _check_common_query(ranking, judged, path, qrels)
+        contradictory += describe_contradictions(str(path), ranking.contradictions, len(ranking.bounds))
         unjudged |= dict.fromkeys(query for query in ranking.bounds if query not in judged)
         values[system, number] = _evaluate(ranking, judged, measure, metric)
     several = {system for system, number in files if number > 1}
     names = {key: f"{key[0]} run {key[1]}" if key[0] in several else key[0] for key in files}
     kept, notes = _select_queries(judged, values, names, measure, missing)
     if log:
-        for note in [*notes, *_describe_unjudged(unjudged, qrels)]:
+        for note in [*notes, *_describe_unjudged(unjudged, qrels), *contradictory]:
             log(note)
     columns: dict[str, list[object]] = {"system": [], "seed": [], "query": [], "value": []}
     for (system, number), own in values.items():

@@ -3,8 +3,8 @@
     run      query Q0 document rank score tag, one line a document
     qrels    query iteration document grade, one line a judgement
 
-Fields are separated by blanks or tabs. Ranks, tags, Q0 and the iteration are ignored: the scores decide, as in
-trec_eval.
+Fields are separated by blanks or tabs. Comments, which begin with #, and words after the tag of a run are ignored, as
+in trec_eval 10. Scores decide; ranks are read to count the queries in which they contradict the scores.
 """
 
 import csv
@@ -25,11 +25,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trainables.utils.errors import UserError
+from trainables.utils.trec_lines import (
+    RUN_FIELDS,
+    count_contradictions,
+    drop_words_after_tag,
+    parse_number,
+    split_fields,
+)
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 """trec_eval holds scores in single precision."""
 _LARGEST_GRADE = 1_000_000
 """trec_eval holds a table with an entry for each grade up to the largest."""
+_GRADE = r"[+-]?[0-9]+"
 _BLOCK = 1 << 24
 _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
 
@@ -37,31 +45,28 @@ _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
 class _Layout(NamedTuple):
     description: str
     fields: int
-    value_field: int
+    columns: dict[int, str]
     value_name: str
     dtype: type
-    value: re.Pattern[str]
     largest: float
     expected_value: str
 
 
 _RUN = _Layout(
     "a TREC run: query, Q0, document, rank, score and tag in each line",
-    6,
-    4,
+    RUN_FIELDS,
+    {0: "query_id", 2: "doc_id", 3: "rank", 4: "value"},
     "score",
     np.float64,
-    re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"),
     LARGEST_SCORE,
     "a finite number in single precision as score",
 )
 _QRELS = _Layout(
     "TREC qrels: query, iteration, document and grade in each line",
     4,
-    3,
+    {0: "query_id", 2: "doc_id", 3: "value"},
     "grade",
     np.int64,
-    re.compile(r"[+-]?[0-9]+"),
     _LARGEST_GRADE,
     f"a whole number as grade, {_LARGEST_GRADE:,} at most",
 )
@@ -75,11 +80,13 @@ class Ranking:
         bounds: (first, last + 1) row of each query.
         documents: ids of the documents.
         scores: their scores, higher is better.
+        contradictions: number of queries in which ranks contradict scores, as they do if the scores are distances.
     """
 
     bounds: dict[str, tuple[int, int]]
     documents: pa.Array
     scores: np.ndarray[tuple[int], np.dtype[np.float64]]
+    contradictions: int = 0
 
     def get_documents(self, query: str) -> dict[str, float]:
         """Return the score of each document of a query, in the order of the file."""
@@ -110,7 +117,9 @@ def read_trec_run(path: Path) -> Ranking:
         codes, frame = codes[order], frame.take(order)
     places = np.searchsorted(codes, np.arange(len(names) + 1)).tolist()
     bounds = dict(zip(names, pairwise(places), strict=True))
-    ranking = Ranking(bounds, _to_array(frame["doc_id"]), frame["value"].to_numpy())
+    scores = frame["value"].to_numpy()
+    contradictions = count_contradictions(codes, frame["rank"].to_numpy(), scores)
+    ranking = Ranking(bounds, _to_array(frame["doc_id"]), scores, contradictions)
     for query, (start, stop) in bounds.items():
         if len(ranking.get_documents(query)) < stop - start:
             row = start + int(np.argmax(frame["doc_id"].iloc[start:stop].duplicated().to_numpy()))
@@ -218,6 +227,7 @@ def _iter_blocks(file: IO[bytes], path: Path, layout: _Layout) -> Iterator[tuple
 
 def _parse_block(content: bytes, first_line: int, path: Path, layout: _Layout) -> pd.DataFrame:
     decode_text(content, path, layout.description, first_line)
+    content = _drop_ignored(content, layout)
     counts = _count_fields(content)
     filled = np.flatnonzero(counts)
     lines = first_line + filled
@@ -229,24 +239,39 @@ def _parse_block(content: bytes, first_line: int, path: Path, layout: _Layout) -
         number = int(counts[filled[place]])
         found = f"{number} column{'s' * (number != 1)}"
         raise UserError(f"{path}, line {lines[place]}", found, f"{layout.fields}, {layout.description}")
-    fields = {0: "query_id", 2: "doc_id", layout.value_field: "value"}
     frame = pd.read_csv(
         io.BytesIO(content),
         sep=r"\s+",
         header=None,
-        usecols=[*fields],
+        usecols=[*layout.columns],
         dtype=str,
         quoting=csv.QUOTE_NONE,
         na_filter=False,
         engine="c",
-    ).rename(columns=fields)
-    values = _parse_values(frame["value"], layout)
+    ).rename(columns=layout.columns)
+    values = _parse_numbers(frame["value"])
     bad = ~(np.abs(values) <= layout.largest)
+    if layout is _QRELS:
+        bad |= ~frame["value"].str.fullmatch(_GRADE).to_numpy(dtype=bool)
     if bad.any():
         place = int(np.argmax(bad))
         found = f"{layout.value_name} {frame['value'].iloc[place]}"
         raise UserError(f"{path}, line {lines[place]}", found, layout.expected_value)
+    if layout is _RUN:
+        frame = frame.assign(rank=_parse_numbers(frame["rank"]))
     return frame.assign(value=values.astype(layout.dtype), line=lines)
+
+
+def _drop_ignored(content: bytes, layout: _Layout) -> bytes:
+    """Return the same lines without comments and, of a run, without the words after the tag."""
+    too_many = np.flatnonzero(_count_fields(content) > layout.fields).tolist() if layout is _RUN else []
+    if not too_many and b"#" not in content:
+        return content
+    lines = content.split(b"\n")
+    comments = (number for number, line in enumerate(lines) if line.lstrip()[:1] == b"#")
+    for number in {*comments, *too_many}:
+        lines[number] = " ".join(drop_words_after_tag(split_fields(lines[number].decode()))).encode()
+    return b"\n".join(lines)
 
 
 def _count_fields(content: bytes) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
@@ -262,15 +287,13 @@ def _count_fields(content: bytes) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return counts
 
 
-def _parse_values(text: pd.Series, layout: _Layout) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _parse_numbers(text: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the numbers, NaN where there is none."""
-    if layout is _RUN:
-        try:
-            values: np.ndarray[tuple[int], np.dtype[np.float64]] = pc.cast(pa.array(text), pa.float64()).to_numpy()
-            return values
-        except pa.ArrowInvalid:  # at least one is no number
-            pass
-    return np.array([float(value) if layout.value.fullmatch(value) else np.nan for value in text.tolist()])
+    try:
+        values: np.ndarray[tuple[int], np.dtype[np.float64]] = pc.cast(pa.array(text), pa.float64()).to_numpy()
+        return values
+    except pa.ArrowInvalid:  # at least one is no number
+        return np.array([parse_number(value) for value in text.tolist()])
 
 
 def _to_array(text: pd.Series) -> pa.Array:

@@ -255,7 +255,7 @@ def _sample_and_write(
 
     chosen = select_queries(settings, dataset)
     sampler = CandidateSampler(work_folder, settings, dataset, report)
-    run = read_candidates_run(settings)
+    run = read_candidates_run(settings, report)
     tables, counts, qrels = dict[str, pd.DataFrame](), dict[str, Mapping[str, float]](), list[pd.DataFrame]()
     try:
         for split in filter(settings.is_retrieved, SPLITS):  # before training is sampled: a run may be a wrong one

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainables.data.files.readers import quote_text, read_rows
+from trainables.data.files.readers import quote_text
+from trainables.data.files.run_file import read_run_lines
 from trainables.utils.checksums import is_intact, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 
@@ -86,11 +87,10 @@ def _read_scores(path: Path) -> Iterator[tuple[str, str, str, float]]:
         for number, (query, document, score) in enumerate(rows, 1):
             yield f"{path}, row {number}", str(query), str(document), float(score)
         return
-    for location, fields in read_rows(path, ("query", "Q0", "document", "rank", "score", "name"), separator=None):
-        try:
-            yield str(location), fields[0], fields[2], float(fields[4])
-        except ValueError as error:
-            raise UserError(str(location), f"the score {fields[4]!r}", "a number") from error
+    for location, query, document, _, score in read_run_lines(path):
+        if math.isnan(score):
+            raise UserError(str(location), "a run without scores", "query, Q0, document, rank, score, name")
+        yield str(location), query, document, score
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":

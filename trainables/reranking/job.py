@@ -119,7 +119,7 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
     if job.out.exists() and job.run.exists() and job.out.samefile(job.run):
         raise UserError("--out", f"{job.out} is the run itself", "another file")
     queries, documents = open_texts(job.queries, "queries"), open_texts(job.documents, "documents")
-    run = read_run(job.run, job.depth)
+    run = read_run(job.run, job.depth, log=reporter.log)
     key = _compute_key(job, queries, documents, form)
     with _open_parts(job.out, key) as folder:
         sources = (("queries", queries, run.queries), ("documents", documents, run.documents))

@@ -12,7 +12,9 @@ from analysis.readers import trec_files
 from analysis.readers.trec_files import read_trec_qrels, read_trec_run
 from trainables.utils.errors import UserError
 
-IDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=4)
+IDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters="#"), min_size=1, max_size=4
+)
 SCORES = st.floats(width=32, allow_nan=False, allow_infinity=False)
 GAPS = st.sampled_from([" ", "\t", "  ", " \t"])
 
@@ -74,9 +76,26 @@ def test_a_blank_that_trec_eval_does_not_know_is_part_of_an_id(tmp_path: Path) -
 
 
 def test_missing_values_and_quotes_are_plain_text(tmp_path: Path) -> None:
-    (tmp_path / "a.run").write_text('NA Q0 "nan 1 2 #t\n#q Q0 NULL 1 1e-3 "\n')
+    (tmp_path / "a.run").write_text('NA Q0 "nan 1 2 #t\nq Q0 NULL 1 1e-3 "\n')
     ranking = read_trec_run(tmp_path / "a.run")
     assert {query: ranking.get_documents(query) for query in ranking.bounds} == {
         "NA": {'"nan': 2.0},
-        "#q": {"NULL": 0.001},
+        "q": {"NULL": 0.001},
     }
+
+
+def test_comments_and_words_after_the_tag_are_skipped_as_in_trec_eval_10(tmp_path: Path) -> None:
+    lines = ["# bm25", "q Q0 d#1 1 2 t k1 = .9", " # q Q0 d9 1 2 t", "q Q0 d2 2 3 #t"]
+    (tmp_path / "a.run").write_text("\n".join(lines))
+    ranking = read_trec_run(tmp_path / "a.run")
+    assert ranking.get_documents("q") == {"d#1": 2.0, "d2": 3.0}
+    assert ranking.contradictions == 1
+    (tmp_path / "qrels").write_text("# NIST\nq 0 d1 1\n")
+    assert read_trec_qrels(tmp_path / "qrels") == {"q": {"d1": 1}}
+    (tmp_path / "qrels").write_text("# NIST\nq 0 d1 1 more\n")
+    with pytest.raises(UserError, match="line 2: 5 columns"):
+        read_trec_qrels(tmp_path / "qrels")
+    for text in ("# nothing else", "q Q0 d 1 1_0 t"):
+        (tmp_path / "a.run").write_text(text)
+        with pytest.raises(UserError, match=r"no lines|line 1: score 1_0; expected a finite number"):
+            read_trec_run(tmp_path / "a.run")

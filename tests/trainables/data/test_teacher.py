@@ -77,8 +77,8 @@ def test_another_file_is_another_teacher(prepared: RankingDataset, table: pd.Dat
     [
         (lambda t: t[1:], "has no score for 1 of"),
         (lambda t: pd.concat([t, t[:1]]), "again; expected one score"),
-        (lambda t: t.assign(score=np.where(t.index == 3, np.inf, t["score"])), "the score inf; expected a finite"),
-        (lambda t: t.assign(score=["high", *t["score"][1:]]), "expected a number"),
+        (lambda t: t.assign(score=np.where(t.index == 3, np.inf, t["score"])), "score 'inf'; expected a finite"),
+        (lambda t: t.assign(score=["high", *t["score"][1:]]), "score 'high'; expected a finite number"),
     ],
     ids=["one is missing", "one is there twice", "one is infinite", "one is no number"],
 )

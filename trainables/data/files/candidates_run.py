@@ -1,7 +1,7 @@
 """Reads the run of a first stage whose documents are the candidates of dev and test queries: `task.candidates_run`."""
 
 import os
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,14 +24,18 @@ class Ranking(NamedTuple):
     """(documents,) Scores that order them, higher is better."""
 
 
-def read_candidates_run(settings: RankerTaskSettings) -> dict[str, Ranking]:
+def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> dict[str, Ranking]:
     """Return the first `settings.retrieval_depth` documents of each query, by query id.
+
+    Args:
+        settings: Settings of the task.
+        log: Called with a line for each file whose ranks contradict its scores.
 
     Raises:
         UserError: If a file cannot be read or is malformed, or if two files have the same query.
     """
     rankings, sources = dict[str, Ranking](), dict[str, Path]()
-    for path, run in _read_files(settings):
+    for path, run in _read_files(settings, log):
         order = sort_pairs(run)
         queries, documents = run.queries.to_pylist(), run.documents.to_pylist()
         bounds = np.searchsorted(run.query_codes[order], np.arange(len(queries) + 1)).tolist()
@@ -61,7 +65,7 @@ def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: S
     return set(judged).union(*retrieved)
 
 
-def _read_files(settings: RankerTaskSettings) -> Iterator[tuple[Path, Run]]:
+def _read_files(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> Iterator[tuple[Path, Run]]:
     for name in settings.candidates_run:
         path = Path(os.path.expanduser(name)).absolute()
-        yield path, read_run(path, settings.retrieval_depth, KEY)
+        yield path, read_run(path, settings.retrieval_depth, KEY, log)

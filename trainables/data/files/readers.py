@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.trec_lines import split_fields
 
 T = TypeVar("T", str, list[Any], dict[str, Any])
 
@@ -189,14 +190,17 @@ def read_rows(
     Args:
         path: The file.
         names: Names of the fields, for the error message. Every line must have this number of fields.
-        separator: Separator of the fields. If None, any white space separates them.
+        separator: Separator of the fields. If None, the rules of `trec_lines.split_fields` hold: blanks and tabs
+            separate them, and empty lines and comments are skipped.
 
     Raises:
         UserError: If a line has another number of fields, or as `read_lines` does.
     """
     expected = f"{len(names)}, separated by {'a tab' if separator else 'blanks or tabs'}: {', '.join(names)}"
     for location, text in read_lines(path):
-        fields = text.split(separator)
+        fields = text.split(separator) if separator else split_fields(text)
+        if not separator and not fields:
+            continue
         if len(fields) != len(names):
             raise UserError(str(location), f"fields: {len(fields)}", expected)
         yield location, fields

@@ -1,17 +1,19 @@
 """Reads and writes runs: rankings of documents for queries, in the formats of TREC and MS MARCO.
 
-A line has its fields separated by blanks or tabs. All lines of a file have the same number of fields:
+A line has its fields separated by blanks or tabs. Empty lines and comments, which begin with #, are skipped. All
+other lines of a file have one format, which the first of them decides by its number of fields:
 
-- 6: `query Q0 document rank score tag`, as trec_eval reads it. The order is by descending score; equal scores keep
-  the order of the file.
-- 3: `query document rank`. The order is by ascending rank.
+- 6 or more: `query Q0 document rank score tag`, as trec_eval reads it. The order is by descending score; equal scores
+  keep the order of the file.
+- 3: `query document rank`. The ranks of a query are 1, 2, ..., each once, in any order.
 - 2: `query document`. The order is that of the file.
 """
 
-import math
 from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +23,26 @@ import pyarrow.compute as pc
 from trainables.data.files.readers import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_atomically
+from trainables.utils.trec_lines import (
+    RUN_FIELDS,
+    count_contradictions,
+    describe_contradictions,
+    drop_words_after_tag,
+    parse_number,
+    split_fields,
+)
 
 Codes = npt.NDArray[np.int32]
 
 _FORMATS = {
     2: "query document",
     3: "query document rank",
-    6: "query Q0 document rank score tag",
+    RUN_FIELDS: "query Q0 document rank score tag",
 }
+_RANKS = (
+    f"ranks 1, 2, ..., each once in a query, since three columns are {_FORMATS[3]!r}; "
+    f"a run with scores has {_FORMATS[RUN_FIELDS]!r}"
+)
 _LINES_PER_BLOCK = 1 << 16
 """Lines that are Python objects at once, when a file is read or written."""
 
@@ -58,7 +72,46 @@ class Run:
         return len(self.query_codes)
 
 
-def read_run(path: Path, depth: int | None = None, key: str = "--run") -> Run:
+class RunLine(NamedTuple):
+    """Pair of a query and a document in a run."""
+
+    location: FileLocation
+    query: str
+    document: str
+    rank: float
+    """NaN if the line has none, or no number."""
+    score: float
+    """NaN if the line has none."""
+
+
+def read_run_lines(path: Path) -> Iterator[RunLine]:
+    """Yield the pairs of a run in the order of the file, which may be gzipped.
+
+    Raises:
+        UserError: if the file cannot be read or is empty, or if a line is not in the format of the first one.
+    """
+    n_fields = 0
+    for location, text in read_lines(path):
+        fields = drop_words_after_tag(split_fields(text))
+        if not fields:
+            continue
+        n_fields = n_fields or len(fields)
+        if len(fields) != n_fields or n_fields not in _FORMATS:
+            formats = [_FORMATS[n_fields]] if n_fields in _FORMATS else _FORMATS.values()
+            raise UserError(str(location), f"fields: {len(fields)}", " or ".join(map(repr, formats)))
+        if n_fields == RUN_FIELDS:
+            query, _, document, rank, score, _ = fields
+            yield RunLine(location, query, document, parse_number(rank), _parse_score(location, score))
+        else:
+            query, document, *ranks = fields
+            yield RunLine(location, query, document, _parse_rank(location, *ranks) if ranks else np.nan, np.nan)
+    if not n_fields:
+        raise UserError(str(path), "an empty file", "a run")
+
+
+def read_run(
+    path: Path, depth: int | None = None, key: str = "--run", log: Callable[[str], object] | None = None
+) -> Run:
     r"""Read the pairs of a run in the order of the file, which may be gzipped.
 
     Args:
@@ -66,10 +119,11 @@ def read_run(path: Path, depth: int | None = None, key: str = "--run") -> Run:
         depth: number of documents of each query that are kept, the first ones in the order of the format. If None,
             all are kept.
         key: setting that names the file, for errors.
+        log: is called with a line if ranks contradict scores, as they do if the scores are distances.
 
     Raises:
-        UserError: if the file is missing or empty, if a line is not in the format of the first line, or if a pair
-            occurs twice.
+        UserError: if the file is missing, as `read_run_lines` does, if a pair occurs twice, or if the ranks of a query
+            without scores are not 1, 2, ...
 
     Example:
         >>> import tempfile
@@ -81,26 +135,28 @@ def read_run(path: Path, depth: int | None = None, key: str = "--run") -> Run:
         ['d7']
     """
     queries, documents = _IdColumn(), _IdColumn()
-    scores = array("d")
-    n_fields = 0
-    for location, text in read_lines(_require_file(path, key)):
-        fields = text.split()
-        n_fields = n_fields or len(fields)
-        if len(fields) != n_fields or n_fields not in _FORMATS:
-            formats = [_FORMATS[n_fields]] if n_fields in _FORMATS else _FORMATS.values()
-            raise UserError(str(location), f"fields: {len(fields)}", " or ".join(map(repr, formats)))
-        queries.append(fields[0])
-        documents.append(fields[2 if n_fields == len(_FORMATS[6].split()) else 1])
-        scores.append(0.0 if n_fields == len(_FORMATS[2].split()) else _parse_score(location, fields))
-    if not scores:
-        raise UserError(str(path), "an empty file", "a run")
+    numbers, ranks, scores = array("q"), array("d"), array("d")
+    for location, query, document, rank, score in read_run_lines(_require_file(path, key)):
+        queries.append(query)
+        documents.append(document)
+        numbers.append(location.line)
+        ranks.append(rank)
+        scores.append(score)
     (query_ids, query_codes), (document_ids, document_codes) = queries.encode(), documents.encode()
-    values = np.array(scores)
-    if n_fields == len(_FORMATS[2].split()):
+    lines = _Lines(path, np.array(numbers))
+    values, places = np.array(scores), np.array(ranks)
+    if not np.isnan(values[0]):
+        count = count_contradictions(query_codes, places, values)
+        if log and (notes := describe_contradictions(str(path), count, len(query_ids))):
+            log(*notes)
+    elif not np.isnan(places[0]):
+        _check_ranks(lines, query_ids, query_codes, places)
+        values = -places
+    else:
         order = np.argsort(query_codes, kind="stable")
         values[order] = -_number_in_groups(query_codes[order])
     run = Run(query_ids, document_ids, query_codes, document_codes, values)
-    _reject_duplicates(path, run)
+    _reject_duplicates(lines, run)
     return run if depth is None else _cut(run, depth)
 
 
@@ -163,26 +219,50 @@ def _require_file(path: Path, key: str) -> Path:
     return path
 
 
-def _parse_score(location: FileLocation, fields: list[str]) -> float:
-    """Return a number that is larger for a better document."""
-    text, name = (fields[4], "score") if len(fields) == len(_FORMATS[6].split()) else (fields[2], "rank")
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise UserError(str(location), f"{name} {quote_text(text)}", "a finite number")
-    return value if name == "score" else -value
+def _parse_score(location: FileLocation, text: str) -> float:
+    value = parse_number(text)
+    if not np.isfinite(value):
+        raise UserError(str(location), f"score {quote_text(text)}", "a finite number")
+    return value
 
 
-def _reject_duplicates(path: Path, run: Run) -> None:
+def _parse_rank(location: FileLocation, text: str) -> float:
+    value = parse_number(text)
+    if not value.is_integer() or value < 1:  # also False for what is no number
+        raise UserError(str(location), f"rank {quote_text(text)}", _RANKS)
+    return value
+
+
+class _Lines(NamedTuple):
+    """Lines of the pairs of a file."""
+
+    path: Path
+    numbers: npt.NDArray[np.int64]
+
+    def locate(self, row: int) -> str:
+        return str(FileLocation(self.path, int(self.numbers[row])))
+
+
+def _check_ranks(lines: _Lines, queries: pa.StringArray, query_codes: Codes, ranks: npt.NDArray[np.float64]) -> None:
+    """Check that the ranks of each query are 1, 2, ...: other whole numbers are likely to be scores."""
+    order = np.lexsort((ranks, query_codes))
+    wrong = order[ranks[order] != 1 + _number_in_groups(query_codes[order])]
+    if len(wrong):
+        row = int(wrong.min())
+        code = query_codes[row]
+        count = int((query_codes == code).sum())
+        found = f"rank {ranks[row]:.0f} of query {queries[code]}, which has {count} document{'s' * (count > 1)}"
+        raise UserError(lines.locate(row), found, _RANKS)
+
+
+def _reject_duplicates(lines: _Lines, run: Run) -> None:
     keys = run.query_codes.astype(np.int64) * len(run.documents) + run.document_codes
     order = np.argsort(keys, kind="stable")
     repeated = order[1:][keys[order[1:]] == keys[order[:-1]]]
     if len(repeated):
         row = int(repeated.min())
         found = f"document {run.documents[run.document_codes[row]]} twice for query {run.queries[run.query_codes[row]]}"
-        raise UserError(str(FileLocation(path, row + 1)), found, "each document once for a query")
+        raise UserError(lines.locate(row), found, "each document once for a query")
 
 
 def sort_pairs(run: Run) -> npt.NDArray[np.int64]:

@@ -137,9 +137,9 @@ def test_rows_have_the_stated_number_of_fields(path: Path) -> None:
     path.write_text("a\tb\na\tb\tc\n")
     message = f"{path}, line 2: fields: 3; expected 2, separated by a tab: id, text"
     assert refused(lambda: read_rows(path, ("id", "text"))) == message
-    path.write_text("  a \t b\n\n")
-    assert next(read_rows(path, ("id", "text"), None))[1] == ["a", "b"]
-    message = f"{path}, line 2: fields: 0; expected 2, separated by blanks or tabs: id, text"
+    path.write_text("# ids\n  a \t b\u00a0c\n\nd\n")
+    assert next(read_rows(path, ("id", "text"), None))[1] == ["a", "b\u00a0c"]
+    message = f"{path}, line 4: fields: 1; expected 2, separated by blanks or tabs: id, text"
     assert refused(lambda: read_rows(path, ("id", "text"), None)) == message
 
 

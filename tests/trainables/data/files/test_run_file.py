@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trainables.data.files.run_file import Run, read_run, write_run
 from trainables.utils.errors import UserError
 
-ids = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=4)
+ids = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="#"), min_size=1, max_size=4)
 rows = st.lists(st.tuples(ids, ids), min_size=1, max_size=30, unique=True)
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
@@ -32,10 +32,21 @@ def read(text: str, depth: int | None = None, compress: bool = False) -> list[tu
         return list_pairs(read_run(path, depth))
 
 
+def count_ranks(pairs: list[tuple[str, str]]) -> list[int]:
+    return [1 + sum(q == query for q, _ in pairs[:i]) for i, (query, _) in enumerate(pairs)]
+
+
 @given(rows, st.booleans())
 def test_every_format_gives_the_pairs_of_the_file(pairs: list[tuple[str, str]], compress: bool) -> None:
     assert read("".join(f"{q}\t{d}\n" for q, d in pairs), None, compress) == pairs
-    assert read("".join(f"{q}\t{d}\t{i}\n" for i, (q, d) in enumerate(pairs)), None, compress) == pairs
+    assert (
+        read(
+            "".join(f"{q}\t{d}\t{rank}\n" for (q, d), rank in zip(pairs, count_ranks(pairs), strict=True)),
+            None,
+            compress,
+        )
+        == pairs
+    )
     assert read("".join(f"{q} Q0 {d} 1 2.5 tag\n" for q, d in pairs), None, compress) == pairs
 
 
@@ -48,7 +59,11 @@ def test_the_depth_keeps_the_first_of_each_query(pairs: list[tuple[str, str]], s
         if sum(other == q and (-s, j) < (-score, i) for j, (other, _, s) in enumerate(numbered)) < depth
     ]
     assert read("".join(f"{q} Q0 {d} 1 {score} tag\n" for q, d, score in numbered), depth) == kept
-    assert read("".join(f"{q}\t{d}\t{-score}\n" for q, d, score in numbered), depth) == kept
+    ranks = [
+        1 + sum(p == q and (-s, j) < (-score, i) for j, (p, _, s) in enumerate(numbered))
+        for i, (q, _, score) in enumerate(numbered)
+    ]
+    assert read("".join(f"{q}\t{d}\t{rank}\n" for (q, d), rank in zip(pairs, ranks, strict=True)), depth) == kept
 
 
 @given(rows, st.lists(numbers, min_size=30, max_size=30))
@@ -81,10 +96,15 @@ def test_ir_measures_reads_what_is_written(tmp_path: Path) -> None:
         ("", "an empty file; expected a run"),
         ("q d\nq Q0 d 1 2 t\n", "line 2: fields: 6; expected 'query document'"),
         ("q\n", "line 1: fields: 1; expected 'query document' or"),
-        ("q d\n\n", "line 2: fields: 0"),
         ("q Q0 d 1 high t\n", "line 1: score 'high'; expected a finite number"),
         ("q Q0 d 1 nan t\n", "line 1: score 'nan'; expected a finite number"),
-        ("q d first\n", "line 1: rank 'first'; expected a finite number"),
+        ("q Q0 a d 1 2 t\n", "line 1: fields: 7; expected"),
+        ("q Q0 d 1 1_0 t\n", "line 1: score '1_0'; expected a finite number"),
+        ("q d first\n", "line 1: rank 'first'; expected ranks 1, 2, ..., each once in a query"),
+        ("q d 85.31\nq e 84.9\n", "line 1: rank '85.31'; expected ranks 1, 2, ..., each once in a query"),
+        ("# bm25\nq d 1\n\nq e 3\n", "line 4: rank 3 of query q, which has 2 documents; expected ranks 1, 2, ..."),
+        ("q d 2\nq e 1\np d 1\np e 1\n", "line 4: rank 1 of query p, which has 2 documents"),
+        ("q d 0\nq e 1\n", "line 1: rank '0'"),
         ("q d\np d\nq d\n", "line 3: document d twice for query q; expected each document once for a query"),
     ],
 )
@@ -92,6 +112,22 @@ def test_a_mistake_is_named_with_its_line(text: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         read(text)
     assert message in str(caught.value)
+
+
+def test_a_run_is_read_as_trec_eval_10_reads_it() -> None:
+    """Comments, empty lines and words after the tag are skipped; a no-break space is part of an id."""
+    text = "# query d1 1\n\nq\u00a01 Q0 d1 1 2.5 tag more words\n  # q Q0 d2 1 9 tag\nq\u00a01\tQ0\td#2  2 3 tag\n"
+    assert read(text) == [("q\u00a01", "d1"), ("q\u00a01", "d#2")]
+    assert read("# ranks\nq d 2\n\nq e 1\n", depth=1) == [("q", "e")]
+
+
+def test_distances_are_said(tmp_path: Path) -> None:
+    path, notes = tmp_path / "knn.run", list[str]()
+    path.write_text("q Q0 d 1 0.1 t\nq Q0 e 2 0.2 t\np Q0 d 1 0.9 t\np Q0 e 2 0.9 t\nr Q0 d - 1 t\nr Q0 e - 2 t\n")
+    read_run(path, log=notes.append)
+    assert notes == [
+        f"{path}: ranks contradict scores in 1 of 3 queries; scores decide, higher is better: negate distances"
+    ]
 
 
 def test_a_missing_run_is_named(tmp_path: Path) -> None:
