@@ -4,7 +4,9 @@ The queries are those of the qrels, as in trec_eval -c: a query of a run without
 that a run lacks counts as if nothing had been retrieved.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -207,23 +209,74 @@ def _evaluate(
     ranking: Ranking, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
 ) -> dict[str, float | None]:
     """Return the value of each judged query of a run, None where the metric is not defined."""
-    import ir_measures
-
     queries = [query for query in judged if query in ranking.bounds]
     values: dict[str, float | None] = dict.fromkeys(queries)
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
         batch = queries[first : first + _QUERIES_AT_ONCE]
-        own = {query: ranking.get_documents(query) for query in batch}
         try:
-            computed = list(ir_measures.iter_calc([measure], {query: judged[query] for query in batch}, own))
+            values |= compute_values({query: (judged[query], ranking.get_documents(query)) for query in batch}, measure)
         except Exception as error:  # of a provider
             raise UserError("--metric", f"{metric} cannot be computed ({_describe_error(error)})", _METRICS) from error
-        for value in computed:
-            values[value.query_id] = float(value.value)
     for query, found in values.items():
         if found is not None and not abs(found) < float("inf"):
             raise UserError("--metric", f"{metric} of query {query} is {found}", "a metric with finite values")
     return values
+
+
+def compute_values(
+    queries: Mapping[str, tuple[dict[str, int], dict[str, float]]], measure: "ir_measures.Measure"
+) -> dict[str, float | None]:
+    """Compute the value of each query by ir_measures, None where the metric has none.
+
+    gdeval is a program of its own, which reads files: it takes numbers for queries alone, and blanks and hyphens in ids
+    mislead it. So it gets numbers, which sort as the ids do, because ids break ties.
+
+    Args:
+        queries: query -> grade by document, score by document.
+        measure: the metric.
+    """
+    import ir_measures
+
+    probe = copy(measure)
+    probe.DEFAULT = math.nan  # what ir_measures returns for a query that its provider says nothing about
+    is_program = ir_measures.gdeval.supports(measure)
+    names = {str(number) if is_program else query: query for number, query in enumerate(queries, 1)}
+    tables = [_number_documents(*own) if is_program else own for own in queries.values()]
+    qrels, run = (dict(zip(names, table, strict=True)) for table in zip(*tables, strict=True))
+    values: dict[str, float | None] = dict.fromkeys(queries)
+    for row in _iterate_values(probe, qrels, run):
+        query, value = names[row.query_id], float(row.value)
+        if math.isnan(value):
+            values[query] = None if _has_relevant(queries[query][0], measure) else measure.DEFAULT
+        else:
+            values[query] = value
+    return values
+
+
+def _number_documents(grades: dict[str, int], scores: dict[str, float]) -> tuple[dict[str, int], dict[str, float]]:
+    numbers = {document: f"{number:09}" for number, document in enumerate(sorted({*grades, *scores}))}
+    return (
+        {numbers[document]: grade for document, grade in grades.items()},
+        {numbers[document]: score for document, score in scores.items()},
+    )
+
+
+def _iterate_values(
+    measure: "ir_measures.Measure", qrels: dict[str, dict[str, int]], run: dict[str, dict[str, float]]
+) -> "Iterator[ir_measures.Metric]":
+    import ir_measures
+
+    try:
+        yield from list(ir_measures.iter_calc([measure], qrels, run))
+    except ZeroDivisionError:  # as by Accuracy, if nothing but relevant documents was retrieved
+        if len(run) > 1:
+            for query, scores in run.items():
+                yield from _iterate_values(measure, {query: qrels[query]}, {query: scores})
+
+
+def _has_relevant(grades: Mapping[str, int], measure: "ir_measures.Measure") -> bool:
+    level = measure.params.get("rel", 1)
+    return any(grade >= level for grade in grades.values())
 
 
 def _select_queries(
@@ -238,8 +291,7 @@ def _select_queries(
     lacking = {key: [query for query in judged if query not in own] for key, own in values.items()}
     dropped = {query for own in lacking.values() for query in own} if missing == "drop" else set()
     kept = [query for query in judged if query not in undefined and query not in dropped]
-    level = measure.params.get("rel", 1)
-    irrelevant = [query for query in kept if not any(grade >= level for grade in judged[query].values())]
+    irrelevant = [query for query in kept if not _has_relevant(judged[query], measure)]
     if not kept:
         raise UserError("--missing", f"{missing}, which leaves no query", "a judged query that all runs have")
     notes = [f"{measure} of {_count(len(kept), 'judged query')}"]

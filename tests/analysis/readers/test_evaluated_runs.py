@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.readers import evaluated_runs
-from analysis.readers.evaluated_runs import parse_metric, parse_runs, read_runs
+from analysis.readers.evaluated_runs import compute_values, parse_metric, parse_runs, read_runs
 from tests.analysis.trec import write_qrels, write_runs
 from trainables.utils.errors import UserError
 
@@ -29,6 +29,56 @@ def test_values_are_those_of_ir_measures(tmp_path: Path, monkeypatch: pytest.Mon
             seeds = frame["seed"].isna() if len(paths) == 1 else frame["seed"] == number
             own = frame[(frame["system"] == system) & seeds].set_index("query")["value"]
             assert own.to_dict() == {row.query_id: row.value for row in oracle}
+
+
+@pytest.mark.parametrize("names", [("1-1", "2-1"), ("a", "b"), ("q 1", "q 2"), ("0-7", "é")])
+def test_an_outside_program_gets_ids_that_it_can_read(tmp_path: Path, names: tuple[str, str]) -> None:
+    """gdeval takes numbers alone, drops what is before a hyphen, and splits at blanks; these values are its own."""
+    first, second = names
+    grades = {first: {"a b": 1, "c-1": 2}, second: {"a b": 3, "d": 0}}
+    found = {
+        "x": {first: {"a b": 3, "c-1": 2}, second: {"d": 2, "a b": 1}},
+        "y": {first: {"c-1": 3, "a b": 2}, second: {"a b": 2, "d": 1}},
+    }
+    values = {
+        name: [
+            value
+            for own in found.values()
+            for value in compute_values(
+                {query: (grades[query], own[query]) for query in names}, parse_metric(name)
+            ).values()
+        ]
+        for name in ("nDCG(dcg='exp-log2')@2", "ERR@2")
+    }
+    assert values["nDCG(dcg='exp-log2')@2"] == [0.79671, 0.63093, 1, 1]
+    numbers = {"1": grades[first], "2": grades[second]}
+    run = {str(number): own for number, own in enumerate(found["x"].values(), 1)}
+    rename = {"a b": "1", "c-1": "2", "d": "3"}
+    numbers, run = (
+        {query: {rename[document]: value for document, value in own.items()} for query, own in table.items()}
+        for table in (numbers, run)
+    )
+    oracle = ir_measures.iter_calc([ir_measures.ERR @ 2], numbers, run)
+    assert values["ERR@2"][:2] == [row.value for row in sorted(oracle)]
+
+
+def test_a_query_without_a_value_is_left_out_and_one_without_a_relevant_document_counts_0(tmp_path: Path) -> None:
+    """Accuracy compares relevant with other documents; ir_measures divides by 0 where nothing else was retrieved."""
+    (tmp_path / "qrels").write_text("q1 0 d1 1\nq1 0 d2 1\nq2 0 d1 1\nq3 0 d1 0\n")
+    text = "".join(
+        f"{query} Q0 {document} 1 {score} t\n"
+        for query in ("q1", "q2", "q3")
+        for document, score in (("d1", 2), ("d2", 1))
+    )
+    runs = {name: tmp_path / f"{name}.run" for name in "ab"}
+    for path in runs.values():
+        path.write_text(text)
+    notes: list[str] = []
+    frame = read_runs(tmp_path / "qrels", runs, "Accuracy@5", log=notes.append)
+    assert frame["query"].tolist() == ["q2", "q2"]
+    assert "left out, since Accuracy@5 is not defined: 2 queries: q1, q3" in notes
+    frame = read_runs(tmp_path / "qrels", runs, "ERR@5")
+    assert frame.set_index("query")["value"]["q3"].tolist() == [0, 0]
 
 
 def test_names_of_trec_eval_are_the_same_metrics() -> None:
