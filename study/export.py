@@ -12,16 +12,18 @@ if __name__ == "__main__":
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from study.suites.loader import load_one_study
 from study.utils.console import print_line
+from study.wandb_sweeps.export import StudyReference
 from trainables.utils.cli import Parser, report_errors
 
-_LOCAL_KEYS = ("output.", "cache.", "resources.", "tracking.", "trial.")
-"""Beginnings of the keys that say where and how a study runs, not what it is."""
+_LOCAL_KEYS = ("output", "cache", "resources", "tracking", "trial")
+"""First parts of the keys that say where and how a study runs, not what it is."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,14 +84,15 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _format_command(options: argparse.Namespace) -> str:
-    """Return the command for a card, without what names a place of this machine.
+    """Return the command for a card, with variables for what names a place of this machine.
 
     Example:
-        >>> options = _build_parser().parse_args(["/home/me/my.toml", "MINE", "seeds=[1]", "--to", "out"])
-        >>> _format_command(options)
-        "python -m study.export my.toml MINE 'seeds=[1]' --to FOLDER"
+        >>> arguments = ["/home/me/my.toml", "MINE", "model.name=team/bert", "task.path=/data/x", "--to", "out"]
+        >>> _format_command(_build_parser().parse_args(arguments))
+        "python -m study.export my.toml MINE model.name=team/bert 'task.path=${STUDY_TASK_PATH}' --to FOLDER"
     """
-    overrides = [text for text in options.overrides if not text.startswith(_LOCAL_KEYS) and "/" not in text]
+    kept = [text for text in options.overrides if re.split(r"[.=\s]", text.strip())[0] not in _LOCAL_KEYS]
+    _, *overrides = StudyReference(options.study, kept).arguments
     words = ["python", "-m", "study.export", Path(options.study).name, options.system, *overrides]
     words += ["--study", options.key] if options.key else []
     words += ["--average"] if options.average else [] if options.seed is None else ["--seed", str(options.seed)]

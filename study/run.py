@@ -58,6 +58,8 @@ class _Command:
             return
         name, overrides = split_arguments(options.arguments)
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
+        if options.sweep and not name:  # an agent whose variable is not set gives none
+            raise UserError("--sweep", "no study", "the name or file of its study, e.g. quick")
         if options.address:
             overrides.append(f"resources.address={options.address}")
         if name is not None and is_suite(name):

@@ -8,10 +8,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
 from search_spaces.space import Params, collect_values, enumerate_space, split_into_branches
 from study.config.schema import Study
+from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
 from study.scheduling.objectives import get_directions, get_objectives
 from trainables.smoothing.settings import SCHEDULE_SETTINGS
@@ -58,8 +60,8 @@ class StudyReference(NamedTuple):
     def variables(self) -> dict[str, str]:
         """These environment variables, with their values on this machine."""
         variables = {}
-        if _MACHINE_SPECIFIC.search(_make_portable(self.name)):
-            variables[_STUDY_FILE] = self.name
+        if self.name.startswith("${") or _MACHINE_SPECIFIC.search(_make_portable(self.name)):
+            variables[_STUDY_FILE] = expand_variables(self.name)
         for override in self.overrides:
             key, _, value = (part.strip() for part in override.partition("="))
             if _MACHINE_SPECIFIC.search(_make_portable(override)):
@@ -174,6 +176,9 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler:
     name, *overrides = source.arguments
     has_mode = any(re.match(r"tracking(\.mode\s*=|\s*=.*\bmode\b)", override) for override in overrides)
     mode = [] if has_mode else ["tracking.mode=online"]
+    # W&B's agent replaces ${envvar:NAME} and drops any other word of the form ${NAME}. Within a word it keeps ${NAME},
+    # which the study replaces itself: it refuses a variable that is not set.
+    name = re.sub(r"^\$\{(\w+)\}$", r"${envvar:\1}", name)
     command = ["${env}", "${interpreter}", "-m", "study.run", name, *mode, *overrides]
     goals = [
         {"name": f"objective/{objective}", "goal": direction}
@@ -206,17 +211,14 @@ def _format_comment(study: Study, source: StudyReference, sweep: _Sweep, schedul
         "--export-sweep",
         *(["--engine", "optuna"] if scheduler else []),
     ]
+    sweep_path = shlex.quote(f"ENTITY/{study.project}/ID")
     lines = [
         f"{sweep.name} of the study {study.name}, made from its own search space by",
         f"    {shlex.join(arguments)}",
         "To run it, in the folder in which the study is run:",
         f"    wandb sweep {sweep.file_name}",
-        f"    wandb agent ENTITY/{study.project}/ID",
-        *(
-            [f"    wandb sweep-scheduler ENTITY/{study.project}/ID        # one, in addition to the agents"]
-            if scheduler
-            else []
-        ),
+        f"    wandb agent {sweep_path}",
+        *([f"    wandb sweep-scheduler {sweep_path}        # one, in addition to the agents"] if scheduler else []),
         *([f"Agents need {', '.join(source.variables)} in their environment."] if source.variables else []),
         "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
     ]
@@ -230,4 +232,4 @@ def _format_comment(study: Study, source: StudyReference, sweep: _Sweep, schedul
         ]
     if "step" in values.get("pacing", []) and "delta" in values and not scheduler:
         lines.append("The pacing function step takes no delta: W&B draws one, and it is ignored.")
-    return "".join(f"# {line}\n" for line in lines)
+    return indent("".join(f"{line}\n" for line in lines), "# ", lambda line: True)

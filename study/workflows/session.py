@@ -1,6 +1,7 @@
 """One start of a study: from the opened study to its report."""
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from analysis.data.plan import Plan
@@ -216,7 +217,7 @@ def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:
         raise RuntimeError(f"cannot write W&B's files: {wandb_logger.failure_reason}")
     print_line(
         f"{wandb_logger.pending_text} not yet uploaded to W&B; "
-        f"to upload, run python -m study.sync {wandb_logger.tracking.folder}"
+        f"to upload, run {shlex.join(['python', '-m', 'study.sync', str(wandb_logger.tracking.folder)])}"
     )
 
 

@@ -26,7 +26,7 @@ def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name)
     for name, value in server.environment().items():
         monkeypatch.setenv(name, value)
-    folder = tmp_path / "study"
+    folder = tmp_path / "the study's folder"
     write_json(folder / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     yield Tracking(mode="online", project=tmp_path.name, folder=folder)
     server.heal()

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 from sentence_transformers import CrossEncoder
 
 from analysis.readers.results import read_records
@@ -67,11 +68,14 @@ def finished(world: World, original: Path, tmp_path: Path, monkeypatch: pytest.M
     return finish(world, place, "best")
 
 
+COMMAND = "python -m study.export quick 'name=`a`  <b>' LS --to FOLDER"
+
+
 def export(finished: Finished, folder: Path, seed: int | None = None, log: list[str] | None = None) -> Export:
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     run = select_run(finished.study, runs, seed)
     lines = [] if log is None else log
-    return export_models(finished.study, finished.analysis, [run], folder, "python -m study.export", lines.append)
+    return export_models(finished.study, finished.analysis, [run], folder, COMMAND, lines.append)
 
 
 def load(folder: Path) -> CrossEncoder:
@@ -118,6 +122,8 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished: Fini
     code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(tmp_path / "model"))
     exec(code, found := {})  # type: ignore[var-annotated]
     assert found["scores"].shape == (1,)
+    *_, last = MarkdownIt().parse(card)
+    assert (last.type, last.content) == ("code_block", f"{COMMAND}\n")
 
 
 def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: Finished, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the logger brings to a W&B server, with the real client: every run and every point once, whatever fails."""
 
 import platform
+import shlex
 import sys
 import threading
 import time
@@ -164,7 +165,9 @@ def test_a_key_that_is_wrong_stops_no_study(
     flush_wandb(refused, LiveView())
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if told in line] == [f"cannot write to W&B at the moment ({refused.failure_reason})"]
-    assert said[-1].startswith("1 evaluation not yet uploaded to W&B; to upload, run python -m study.sync ")
+    left, _, command = said[-1].partition(", run ")
+    assert left == "1 evaluation not yet uploaded to W&B; to upload"
+    assert shlex.split(command) == ["python", "-m", "study.sync", str(tracking.folder)]
     monkeypatch.setenv("WANDB_API_KEY", server.key)
     assert not log_evaluations(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

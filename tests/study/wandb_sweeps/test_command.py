@@ -13,12 +13,19 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--sweep",), "--sweep variant: none; expected one of the study's variants: BERT"),
-        (("--sweep", *T_LS, "warmth=3"), "--sweep warmth: '3'; expected a name out of variant, epsilon, schedule"),
-        (("--sweep", *T_LS, "training.speed=3"), "command line: training.speed: 3; expected a known key"),
-        (("--sweep", *T_LS, "seeds=[0.5]"), "command line: seeds: [0.5]; expected a list of distinct whole"),
-        (("--sweep", "variant=LS", "epsilon=2"), "--sweep epsilon: '2'; expected less than or equal to 1"),
-        (("--sweep", "variant=LS", "epsilon=0.2", "batch_size=17"), "--sweep batch_size: 17; expected a multiple"),
+        (("--sweep", *T_LS), "--sweep: no study; expected the name or file of its study, e.g. quick"),
+        (("quick", "--sweep"), "--sweep variant: none; expected one of the study's variants: BERT"),
+        (
+            ("quick", "--sweep", *T_LS, "warmth=3"),
+            "--sweep warmth: '3'; expected a name out of variant, epsilon, schedule",
+        ),
+        (("quick", "--sweep", *T_LS, "training.speed=3"), "command line: training.speed: 3; expected a known key"),
+        (("quick", "--sweep", *T_LS, "seeds=[0.5]"), "command line: seeds: [0.5]; expected a list of distinct whole"),
+        (("quick", "--sweep", "variant=LS", "epsilon=2"), "--sweep epsilon: '2'; expected less than or equal to 1"),
+        (
+            ("quick", "--sweep", "variant=LS", "epsilon=0.2", "batch_size=17"),
+            "--sweep batch_size: 17; expected a multiple",
+        ),
         (("--sweep", *T_LS, "--dry-run"), "command line: argument --dry-run/--plan: not allowed with argument --sweep"),
         (
             ("--sweep", "--export-sweep"),

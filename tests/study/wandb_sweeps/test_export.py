@@ -1,6 +1,10 @@
 """The sweeps of a study are its own search: every file leads to the runs that the study itself would make."""
 
+import os
+import re
 import runpy
+import shlex
+import subprocess
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -8,11 +12,14 @@ from typing import Any
 
 import pytest
 import yaml
+from wandb.wandb_agent import Agent
 
 from study.config import trial_params as hyperparameters
-from study.config.loader import load_study
-from study.config.sources import STUDIES_FOLDER
+from study.config.loader import Study, load_study
+from study.config.sources import STUDIES_FOLDER, expand_variables, split_arguments
 from study.config.spaces import count_proposals
+from study.export import _build_parser, _format_command
+from study.run import main
 from study.scheduling.trials import ConfigurationFactory
 from study.wandb_sweeps.export import StudyReference, export_sweeps
 from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler
@@ -168,16 +175,106 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
         assert not [own for own in (str(tmp_path.parent), "jane", "192.0.2.7") if own in text]
         assert "${STUDY_TASK_PATH}" in text
     command = yaml.safe_load(paths[0].read_text("utf-8"))["command"]
-    with pytest.raises(UserError, match="the environment variable STUDY_FILE to be set"):
-        load_study(command[4], command[5:-2])
+    assert command[4] == "${envvar:STUDY_FILE}"
+    with pytest.raises(UserError, match="the environment variable STUDY_TASK_PATH to be set"):
+        load_study(str(file), command[5:-2])
     for name, value in source.variables.items():
         monkeypatch.setenv(name, value)
     assert len(source.variables) == 6
-    again = load_study(command[4], command[5:-2])
+    again = load_study("${STUDY_FILE}", command[5:-2])
     assert (again.folder, again.tracking.mode) == (asked.folder, "online")
     own = {"tracking", "output"}
     assert again.model_dump(exclude=own) == asked.model_dump(exclude=own)
     assert runpy.run_path(str(next(Path("sweeps").glob("ls_space.py"))))["optimizer"]
+
+
+ODD = "it's an `odd` $HOME folder"
+NAMED: dict[str, tuple[str, ...]] = {
+    "shipped": ("quick",),
+    "in the current folder": ("own file.toml", "seeds=[1, 2]"),
+    "elsewhere": (f"{{elsewhere}}/{ODD}/mine.toml", "seeds=[ 1,\n 2]", f"cache.folder={{elsewhere}}/{ODD}"),
+    "by a variable": ("${MINE}", "tracking.project=two words"),
+    "by a variable in lower case": ("${mine}", "model.name=team/bert", "output.folder=${mine}.results"),
+}
+
+
+@pytest.fixture(params=NAMED)
+def named(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Arguments that name a study with another seed than the quick one, as a user gives them to a command."""
+    elsewhere, own = tmp_path / "elsewhere", tmp_path / "own"
+    for file in (elsewhere / ODD / "mine.toml", own / "own file.toml"):
+        file.parent.mkdir(parents=True)
+        file.write_text((STUDIES_FOLDER / "quick.toml").read_text("utf-8").replace("name =", "#") + "\n", "utf-8")
+        file.write_text(f'name = "mine"\n{file.read_text("utf-8")}', "utf-8")
+    monkeypatch.chdir(own)
+    for name in ("MINE", "mine"):
+        monkeypatch.setenv(name, str(elsewhere / ODD / "mine.toml"))
+    return [word.format(elsewhere=elsewhere) if "{elsewhere}" in word else word for word in NAMED[request.param]]
+
+
+def same(study: Study, words: list[str], *, but: frozenset[str] = frozenset()) -> bool:
+    """Whether the words of a command name the study, wherever it is tracked."""
+    name, overrides = split_arguments(words)
+    fields = but | {"tracking"}
+    return load_study(name, overrides).model_dump(exclude=fields) == study.model_dump(exclude=fields)
+
+
+def test_every_command_that_is_written_names_the_study_that_it_was_written_for(
+    named: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Taken apart by what will read it: W&B's agent, which starts a program, and a shell."""
+    study = load_study(named[0], named[1:])
+    assert main([*named, "--export-sweep", str(tmp_path / "sweeps")]) == 0
+    *_, exports = capsys.readouterr().out.partition("for the agents: ")
+    for name in set(re.findall(r"STUDY_\w+", exports)):
+        monkeypatch.delenv(name, raising=False)
+    script = "\n".join([*exports.split("for the agents: "), "env -0"])
+    shell = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    for line in shell.stdout.split("\0"):
+        if line.startswith("STUDY_"):
+            monkeypatch.setenv(*line.split("=", 1))
+
+    program = tmp_path / "bin" / "python"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nprintf '%s\\0' \"$@\" > {shlex.quote(str(tmp_path / 'words'))}\n", "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    for name in ("WANDB_DIR", "WANDB_RUN_ID", "WANDB_SWEEP_PARAM_PATH"):  # the agent sets them
+        monkeypatch.setenv(name, str(tmp_path))
+    text = (tmp_path / "sweeps" / "ls.yaml").read_text("utf-8")
+    sweep = yaml.safe_load(text)
+    agent = Agent(None, None, sweep_id="id")
+    agent._sweep_command = sweep["command"]
+    args = {name: {"value": value} for name, value in next(drawn(sweep)).items()}
+    agent._command_run({"run_id": "run", "program": sweep["program"], "args": args})
+    assert agent._run_processes["run"].wait(timeout=10) == 0
+    words = (tmp_path / "words").read_text("utf-8").split("\0")[:-1]
+    given = words[words.index("--sweep") + 1 :]
+    assert words[:2] == ["-m", "study.run"]
+    assert same(study, words[2 : words.index("--sweep")])
+    assert given == [f"{name}={value['value']}" for name, value in args.items()]
+
+    comment = "\n".join(line.removeprefix("#").removeprefix(" ") for line in text.splitlines() if line.startswith("#"))
+    printed = re.findall(r"(?ms)^    (python .*?--export-sweep|wandb agent .*?/ID'?)$", comment)
+    export, start = map(shlex.split, printed)
+    assert same(study, export[3:-1])
+    assert start == ["wandb", "agent", f"ENTITY/{study.project}/ID"]
+
+    card = shlex.split(_format_command(_build_parser().parse_args([named[0], "LS", *named[1:], "--to", "x"])))
+    assert [*card[:3], card[4]] == ["python", "-m", "study.export", "LS"]
+    monkeypatch.chdir(Path(expand_variables(named[0])).parent)  # a card names a file without its folder
+    assert same(study, [card[3], *card[5:-2]], but=frozenset({"output", "caching"}))
+
+
+def test_an_agent_that_lacks_the_study_trains_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in ([], [""]):
+        assert main([*words, "--sweep", "variant=LS", "epsilon=0.1"]) == 2
+        assert capsys.readouterr().err == (
+            "study.run: --sweep: no study; expected the name or file of its study, e.g. quick\n"
+        )
 
 
 def test_a_study_without_a_search_is_refused(tmp_path: Path) -> None:
