@@ -194,7 +194,9 @@ def _compare(arguments: argparse.Namespace) -> int:
     result = compare(scores, arguments.baseline, settings, where)
     requirements = [require(result, phrase) for phrase in arguments.require]
     if arguments.json:
-        write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons])
+        run_files = [path for paths in parse_runs(arguments.runs).values() for path in paths]
+        inputs = [path for path in (arguments.scores, arguments.qrels, *run_files) if path]
+        write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons], inputs)
     print_escaped("\n".join([*notes, format_result(result)]))
     for requirement in requirements:
         if requirement.is_met:

@@ -15,7 +15,6 @@ if __name__ == "__main__":
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from analysis.export import optuna as optuna_file
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
+from analysis.rendering.output import move_report
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
 from analysis.tables.by_metric import build_subset_scores
@@ -99,7 +99,8 @@ def write_report(results: Results, folder: Path) -> Report:
         folder: folder of the report; it is created.
 
     Raises:
-        UserError: if the runs cannot be compared, or a file is in the place of the folder.
+        UserError: if the runs cannot be compared, a file is in the place of the folder, or the folder has no report but
+            a file of the name of one of its files.
     """
     analysis = build_report_data(results)
     try:
@@ -128,12 +129,9 @@ def write_report(results: Results, folder: Path) -> Report:
         if results.search is not None:
             optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
-        for name in written:
-            os.replace(staging / name, folder / name)
         drawn = [path.name for path in figures.find_figure_files(folder)]
-        optional = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *drawn}
-        for name in optional - {*written}:  # left by an earlier report with more content
-            (folder / name).unlink(missing_ok=True)
+        outdated = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *drawn} - {*written}  # of a report with more content
+        move_report(staging, folder, outdated)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return Report(folder, written, pages.render_text(analysis), analysis)

@@ -66,12 +66,14 @@ def _run_probe(study: Study, sizes: Sequence[int] | None, folder: Path) -> None:
     from study.scheduling.trials import ConfigurationFactory
     from study.utils.console import print_line
     from trainables.contrastive.neighbours import N_NEIGHBOURS, compute_neighbour_similarity, compute_noise_similarity
-    from trainables.utils.files import write_atomically
+    from trainables.utils.files import check_outputs, read_head, write_atomically
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError("--output", repr(str(folder)), "a folder that can be written") from error
+    outputs = [folder / f"probe.{suffix}" for suffix in ("csv", "png", "svg")]
+    check_outputs("--output", outputs, lambda _: outputs[0].is_file() and read_head(outputs[0]).startswith(f"{SIZE},"))
     cluster = connect_or_check(study)
     study, resolved, prepared = resolve_study(study, cluster, print_line)
     n_sentences = min(_MAX_SENTENCES, int(prepared.read_metadata()["splits"]["train"]["queries"]))
@@ -96,7 +98,7 @@ def _run_probe(study: Study, sizes: Sequence[int] | None, folder: Path) -> None:
     training: Any = study.training
     noise_columns = compute_noise_similarity(embeddings, sizes, _NOISE_MULTIPLE, training.temperature)
     table[NOISE], table[SHARE] = noise_columns[:, 0], noise_columns[:, 1]
-    with write_atomically(folder / "probe.csv") as draft:
+    with write_atomically(outputs[0]) as draft:
         table.to_csv(draft, index=False)
     draw_neighbours(table, folder)
     print_escaped(table.to_string(index=False, float_format="{:.4g}".format))

@@ -52,7 +52,7 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(str(folder), error.strerror, "a folder that can be created") from error
-    with write_folder_atomically(folder) as temporary:
+    with write_folder_atomically(folder.resolve()) as temporary:
         for split in sorted({split for run in runs for split in run.files}):
             (temporary / split).mkdir()
             qrels: pd.DataFrame | None = None

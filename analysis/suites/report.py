@@ -1,7 +1,6 @@
 """Writes the joint report of a suite: its tables as text, Markdown, LaTeX and one HTML page, and its data."""
 
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from markupsafe import Markup
 from analysis.rendering.cells import format_terminal_table
 from analysis.rendering.escaping import render_template
 from analysis.rendering.latex import render_sections
+from analysis.rendering.output import move_report
 from analysis.suites.data import SuiteData, build_suite_data
 from analysis.suites.results import SuiteResults
 from analysis.suites.tables import build_sections
@@ -58,7 +58,8 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
         folder: folder of the report; it is created.
 
     Raises:
-        UserError: if no study has results, runs cannot be compared, or a file is in the place of the folder.
+        UserError: if no study has results, runs cannot be compared, a file is in the place of the folder, or the folder
+            has no report but a file of the name of one of its files.
     """
     if not results.studies:
         raise UserError(results.plan.suite, "no study of the suite has results", "a suite that has been run")
@@ -78,7 +79,7 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     try:
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
-            os.replace(staging / name, folder / name)
+        move_report(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return SuiteReport(folder, sorted(texts), render_text(data), data)

@@ -1,6 +1,7 @@
 """Writes a system's model as a folder for other programs, with a model card."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -65,7 +66,7 @@ def export_models(
         UserError: the folder exists, or the weights or the data of a run are gone.
         MachineError: a written model does not give the scores of the study.
     """
-    if folder.exists():
+    if os.path.lexists(folder):
         raise UserError("--to", f"{folder} exists", "a folder that does not exist yet")
     _prepare_data(study, runs[0], log)
     trial = make_trial(study, runs[0].specification)

@@ -18,11 +18,16 @@ from study.config.spaces import count_proposals, make_system_space
 from study.scheduling.objectives import get_directions, get_objectives
 from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.utils.errors import UserError
+from trainables.utils.files import check_outputs, read_head, write_atomically
 
 METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
 """Sampler of the study -> the most similar method of the W&B server."""
 
 
+_ORIGIN = "made from its own search space by"
+"""End of the first line of a sweep."""
+SCHEDULER_ORIGIN = 'for `wandb sweep-scheduler`, from its study."""'
+"""End of the first line of the code of a scheduler."""
 _MACHINE_SPECIFIC = re.compile(r"(^|[=\s'\"\[{,])(file:/*)?(/|~\w)|^resources\.address\s*=(?!\s*\W?auto\W?$)")
 """Matches an argument with an absolute path, the home of a named user, or an address."""
 
@@ -117,7 +122,7 @@ class _Sweep(NamedTuple):
 def export_sweeps(
     study: Study, source: StudyReference, folder: Path, make_scheduler: SchedulerFactory | None = None
 ) -> list[Path]:
-    """Write the sweeps of a study, replacing existing files, and return the paths of the YAML files.
+    """Write the sweeps of a study, replacing earlier ones, and return the paths of the YAML files.
 
     Args:
         study: the study; its searches are exported.
@@ -126,7 +131,8 @@ def export_sweeps(
         make_scheduler: makes the program that proposes configurations. If None, the W&B server proposes them.
 
     Raises:
-        UserError: the study has nothing to search, or the folder cannot be written.
+        UserError: the study has nothing to search, the folder cannot be written, or it has somebody else's file of the
+            name of a sweep.
     """
     sweeps = [part for variant, runs in count_proposals(study).items() for part in _build_sweeps(study, variant, runs)]
     if not sweeps:
@@ -135,18 +141,24 @@ def export_sweeps(
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError):
         raise UserError("--export-sweep", repr(str(folder)), "a folder that can be written") from None
-    paths = []
+    paths, texts = list[Path](), dict[Path, str]()
     for part in sweeps:
         scheduler = make_scheduler(source, part.variant, folder) if make_scheduler else None
-        path = folder / part.file_name
-        path.write_text(
-            _format_comment(study, source, part, scheduler) + _format_yaml(study, source, part, scheduler),
-            encoding="utf-8",
-        )
-        if scheduler:
-            scheduler.code[0].write_text(scheduler.code[1], encoding="utf-8")
-        paths.append(path)
+        paths.append(folder / part.file_name)
+        comment = _format_comment(study, source, part, scheduler)
+        texts[paths[-1]] = comment + _format_yaml(study, source, part, scheduler)
+        texts |= [scheduler.code] if scheduler else []
+    check_outputs("--export-sweep", texts, _is_exported)
+    for path, text in texts.items():
+        with write_atomically(path) as draft:
+            draft.write_text(text, encoding="utf-8")
     return paths
+
+
+def _is_exported(path: Path) -> bool:
+    """Return whether the first line of a file is that of an exported sweep or of a scheduler's code."""
+    first_line = read_head(path).partition("\n")[0]
+    return first_line.endswith((_ORIGIN, SCHEDULER_ORIGIN))
 
 
 def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
@@ -213,7 +225,7 @@ def _format_comment(study: Study, source: StudyReference, sweep: _Sweep, schedul
     ]
     sweep_path = shlex.quote(f"ENTITY/{study.project}/ID")
     lines = [
-        f"{sweep.name} of the study {study.name}, made from its own search space by",
+        f"{sweep.name} of the study {study.name}, {_ORIGIN}",
         f"    {shlex.join(arguments)}",
         "To run it, in the folder in which the study is run:",
         f"    wandb sweep {sweep.file_name}",

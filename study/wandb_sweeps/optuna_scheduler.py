@@ -19,7 +19,7 @@ from study.config.loader import Study, load_study
 from study.config.spaces import count_proposals, make_system_space
 from study.config.trial_params import list_param_names, parse_trial_params
 from study.scheduling.objectives import get_directions, get_objectives
-from study.wandb_sweeps.export import StudyReference, SweepScheduler
+from study.wandb_sweeps.export import SCHEDULER_ORIGIN, StudyReference, SweepScheduler
 from trainables.utils.errors import UserError
 
 SearchSpace = Callable[[optuna.Trial], dict[str, Any]]
@@ -40,7 +40,7 @@ def make_sweep_scheduler(source: StudyReference, variant: str, folder: Path) -> 
     path = folder / f"{re.sub(r'[-.]', '_', variant.lower())}_space.py"
     arguments = ", ".join(map(repr, source.arguments))
     code = (
-        f'"""Search space and sampler of {variant} for `wandb sweep-scheduler`, from its study."""\n\n'
+        f'"""Search space and sampler of {variant} {SCHEDULER_ORIGIN}\n\n'
         "from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions\n\n"
         f"search_space, optimizer = make_scheduler_functions({variant!r}, {arguments})\n"
     )

@@ -345,3 +345,17 @@ def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     made().to_csv(tmp_path / "s.csv", index=False)
     assert main([str(tmp_path / "s.csv"), "--json", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_json_replaces_neither_an_input_nor_a_file_of_somebody_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, mine, own = tmp_path / "s.csv", tmp_path / "mine.json", tmp_path / "c.json"
+    made().to_csv(scores, index=False)
+    mine.write_text('{"thesis": 1}')
+    before = [path.read_bytes() for path in (scores, mine)]
+    for path in (scores, mine):
+        assert main([str(scores), "--json", str(path)]) == 2
+        assert f"--json: {path} " in capsys.readouterr().err
+    assert before == [path.read_bytes() for path in (scores, mine)]
+    assert main([str(scores), "--json", str(own)]) == main([str(scores), "--json", str(own), "--seeds=pooled"]) == 0

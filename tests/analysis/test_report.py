@@ -318,12 +318,25 @@ def test_bad_folder_is_one_line_and_status_two(tmp_path: Path, make: bool, capsy
 def test_figures_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path / "study", plan_of(made, seeds=[1]), made)
-    folder = tmp_path / "report"
-    folder.mkdir()
+    folder, results = tmp_path / "report", read_records(tmp_path / "study")
+    write_report(results, folder)
     for name in ("parallel_coordinates.png", "hyperparameters-T-LS.svg", "pareto_front-other.png", "mine.png"):
         (folder / name).touch()
-    report = write_report(read_records(tmp_path / "study"), folder)
+    report = write_report(results, folder)
     assert sorted({path.name for path in folder.iterdir()} - {*report.files}) == ["mine.png"]
+
+
+@pytest.mark.parametrize("name", ["table.md", "subsets.csv", "effects.png", "report.html"])
+def test_a_folder_with_such_a_file_but_no_report_is_left_alone(
+    study: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / name).write_text("mine")
+    assert main([str(study), "--output", str(folder)]) == 2
+    assert f"{folder}/{name} exists and this command did not write it" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == [name]
+    assert (folder / name).read_text() == "mine"
 
 
 def test_the_name_of_a_system_is_no_path() -> None:

@@ -46,5 +46,9 @@ def test_a_mistake_is_told_in_a_line(encoders: Encoders, tmp_path: Path, capsys:
     (tmp_path / "taken").write_text("no folder")
     assert main([*arguments(encoders, tmp_path)[:-1], str(tmp_path / "taken")]) == 2
     assert capsys.readouterr().err.startswith("study.probe: --output: ")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "probe.png").write_text("mine")
+    assert main([*arguments(encoders, tmp_path)[:-1], str(tmp_path / "mine")]) == 2
+    assert "probe.png exists and this command did not write it" in capsys.readouterr().err
     assert main(["quick"]) == 2
     assert capsys.readouterr().err == ("study.probe: trainable: cross-encoder; expected one that embeds sentences\n")

@@ -190,8 +190,13 @@ def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
         (["--queries={place}/none.tsv"], "--queries: {place}/none.tsv does not exist; expected"),
         (["--documents={place}/queries.tsv"], "queries.tsv: no text for 200 of the run's 200, first d"),
         (["--out={place}/none/new.run"], "--out: the folder {place}/none does not exist; expected"),
-        (["--out={place}/first.run"], "--out: {place}/first.run is the run itself; expected another file"),
-        (["--out={place}"], "--out: {place} is a folder; expected a file"),
+        (["--out={place}/first.run"], "--out: {place}/first.run is an input of this command; expected another file"),
+        (
+            ["--out={place}/queries.tsv"],
+            "--out: {place}/queries.tsv is an input of this command; expected",
+        ),
+        (["--out={place}/model/config.json"], "config.json exists and this command did not write it; expected another"),
+        (["--out={place}"], "--out: {place} exists and is no regular file; expected a file"),
         (["--depth=0"], "--depth: 0; expected at least 1"),
         (["--max-length=33"], "--max-length: 33; expected at most the model's 32"),
         (["--tag=a b"], "--tag: 'a b'; expected a text without blanks"),
@@ -210,6 +215,16 @@ def test_mistakes_are_one_line(
     assert error.count("\n") == 1
     assert message.format(place=place) in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_with_the_tag_of_the_command_is_replaced_and_no_other(data: Data, tmp_path: Path) -> None:
+    out = tmp_path / "new.run"
+    out.write_text(before := "q1 Q0 d1 1 2.5 first\n")
+    command = [*data.inputs, "--threads=1", "--depth=1", f"--out={out}"]
+    assert main(command) == 2
+    assert out.read_text() == before
+    assert main([*command, "--tag=first"]) == main([*command, "--tag=first"]) == 0
+    assert len(data.read(out)) == 50
 
 
 def test_a_folder_without_a_model_is_one_line(data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

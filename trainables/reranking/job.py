@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from trainables.data.files.run_file import Run, read_run, write_run
+from trainables.data.files.run_file import Run, is_run_with_tag, read_run, write_run
 from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
 from trainables.reranking.texts import TextSource, open_texts
 from trainables.reranking.tokens import (
@@ -33,6 +33,7 @@ from trainables.reranking.tokens import (
 from trainables.specs.base import Environment
 from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
+from trainables.utils.files import check_outputs
 from trainables.utils.hashing import hash_json, is_hash
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
         UserError: if an input is wrong, or if a model gives a score that is not finite.
         MachineError: if a process that scores ends.
     """
+    texts = [Path(source).expanduser() for source in (job.queries, job.documents)]
+    check_outputs("--out", [job.out], lambda path: is_run_with_tag(path, job.tag), [job.run, *texts])
     tokenizer = load_shared_tokenizer(list(job.models))
     form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length))
-    if job.out.exists() and job.run.exists() and job.out.samefile(job.run):
-        raise UserError("--out", f"{job.out} is the run itself", "another file")
     queries, documents = open_texts(job.queries, "queries"), open_texts(job.documents, "documents")
     run = read_run(job.run, job.depth, log=reporter.log)
     key = _compute_key(job, queries, documents, form)
@@ -219,13 +220,11 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
     If the block succeeds, the parts of all jobs of this file are removed. A mistake leaves no folder without scores.
 
     Raises:
-        UserError: if the folder of `out` does not exist, `out` is a folder, somebody else's files are in the place of
-            the parts, or another process writes it.
+        UserError: if the folder of `out` does not exist, somebody else's files are in the place of the parts, or
+            another process writes it.
     """
     if not out.parent.is_dir():
         raise UserError("--out", f"the folder {out.parent} does not exist", "a file in an existing folder")
-    if out.is_dir():
-        raise UserError("--out", f"{out} is a folder", "a file")
     parts = out.with_name(f"{out.name}.parts")
     if not _is_parts_folder(parts):
         raise UserError("--out", f"{parts} exists and is not a folder of scores", "the name of another file")

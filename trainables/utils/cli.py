@@ -6,14 +6,14 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn, TextIO
 
 from trainables.utils import interruption
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, UserError, is_disk_full
-from trainables.utils.files import write_json
+from trainables.utils.files import check_outputs, has_json_form, write_json
 
 _CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -98,12 +98,18 @@ def report_errors(
         return 1
 
 
-def write_json_option(path: Path, value: object) -> None:
+def write_json_option(path: Path, value: object, inputs: Iterable[Path] = ()) -> None:
     """Write a value to the file of the option --json.
 
+    Args:
+        path: the file.
+        value: an object, or a list of objects.
+        inputs: files that the command reads.
+
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written, is an input, or exists and contains something else than such a value.
     """
+    check_outputs("--json", [path], lambda existing: has_json_form(existing, value), inputs)
     try:
         write_json(path, value)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Atomic writes of files and folders, and the removal of temporaries that killed writers left."""
+"""Atomic writes of files and folders, the removal of temporaries that killed writers left, and outputs of users."""
 
 import hashlib
 import json
@@ -7,15 +7,17 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from trainables.utils.errors import UserError
 from trainables.utils.system import get_machine_id, has_exited
 
 _TEMPORARY_NAME = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
 _CHECKSUM_LINE = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",\n')
+_HEAD_BYTES = 4096
 _STALE_AFTER_S = 24 * 3600.0
 """Seconds after which a temporary counts as abandoned, on whichever machine its writer was."""
 
@@ -161,3 +163,55 @@ def read_json(path: Path) -> Any:
         return json.loads(content)
     except ValueError as error:
         raise ValueError("not JSON") from error
+
+
+def check_outputs(
+    option: str, outputs: Iterable[Path], is_own: Callable[[Path], bool], inputs: Iterable[Path] = ()
+) -> None:
+    """Check that outputs replace nothing but earlier outputs of the same command.
+
+    Args:
+        option: what names the outputs, for the error message.
+        outputs: the files to write.
+        is_own: returns whether an existing regular file has the form of what the command writes.
+        inputs: files that the command reads; they need not exist.
+
+    Raises:
+        UserError: an output is an input, a link, a device or a folder, or a file that the command did not write.
+    """
+    sources = [path for path in inputs if path.exists()]
+    for path in outputs:
+        if not os.path.lexists(path):
+            continue
+        if path.exists() and any(path.samefile(source) for source in sources):
+            raise UserError(option, f"{path} is an input of this command", "another file")
+        if path.is_symlink() or not path.is_file():
+            raise UserError(option, f"{path} exists and is no regular file", "a file")
+        if not is_own(path):
+            raise UserError(option, f"{path} exists and this command did not write it", "another file, or remove it")
+
+
+def read_head(path: Path) -> str:
+    """Return the beginning of a file as text; characters that are no UTF-8 are replaced."""
+    with path.open("rb") as stream:
+        return stream.read(_HEAD_BYTES).decode(errors="replace")
+
+
+def has_json_form(path: Path, value: object) -> bool:
+    """Return whether a file contains JSON that shares most of its keys with a value.
+
+    Args:
+        path: the file.
+        value: an object, or a list of objects of which the first one is compared.
+    """
+    try:
+        found = _get_keys(json.loads(path.read_bytes()))
+    except (ValueError, RecursionError):
+        return False
+    keys = _get_keys(value)
+    return len(found & keys) > len(found ^ keys)
+
+
+def _get_keys(value: Any) -> set[str]:
+    first = value[0] if isinstance(value, list) and value else value
+    return set(first) if isinstance(first, dict) else set()

@@ -127,7 +127,8 @@ def test_what_has_no_ranking_is_refused_and_nothing_is_written(tmp_path: Path, k
 
 def test_what_is_there_is_left_alone(results: Results, tmp_path: Path) -> None:
     (tmp_path / "trec").mkdir()
-    export_trec(results, tmp_path / "trec")
+    (tmp_path / "link").symlink_to("trec")
+    assert export_trec(results, tmp_path / "link")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "trec").rglob("*")}
     with pytest.raises(UserError, match="a new or an empty folder"):
         export_trec(results, tmp_path / "trec")

@@ -287,3 +287,16 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     for place in (tmp_path / "file", tmp_path / "file" / "inner"):
         with pytest.raises(UserError, match="expected a folder"):
             written(place)
+
+
+def test_sweeps_replace_sweeps_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, source = load_study("quick", ()), StudyReference("quick", ())
+    monkeypatch.chdir(tmp_path)
+    for name in ("ls.yaml", "ls_space.py"):
+        first, again = (export_sweeps(asked, source, Path("sweeps"), make_sweep_scheduler) for _ in range(2))
+        assert first == again
+        Path("sweeps", name).write_text("mine")
+        with pytest.raises(UserError, match=f"{name} exists and this command did not write it"):
+            export_sweeps(asked, source, Path("sweeps"), make_sweep_scheduler)
+        assert Path("sweeps", name).read_text() == "mine"
+        Path("sweeps", name).unlink()

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from trainables.utils.files import make_temporary_path, remove_stale_files, write_atomically, write_folder_atomically
+from trainables.utils.errors import UserError
+from trainables.utils.files import (
+    check_outputs,
+    has_json_form,
+    make_temporary_path,
+    remove_stale_files,
+    write_atomically,
+    write_folder_atomically,
+)
 from trainables.utils.system import get_machine_id, has_exited
 
 
@@ -94,3 +102,40 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_a_temporary_says_whose_it_is_but_not_on_which_machine() -> None:
     assert os.uname().nodename not in make_temporary_path(Path("state")).name
     assert f"{get_machine_id()}-{os.getpid()}-" in make_temporary_path(Path("state")).name
+
+
+def test_an_output_replaces_only_what_the_command_wrote(tmp_path: Path) -> None:
+    own, mine, free = (tmp_path / name for name in ("own", "mine", "free"))
+    own.write_text("own")
+    mine.write_text("mine")
+    (tmp_path / "link").symlink_to(own)
+    (tmp_path / "dangling").symlink_to(free)
+    os.link(own, tmp_path / "twin")
+    os.mkfifo(tmp_path / "pipe")
+    check_outputs("--out", [own, free], lambda path: path.read_text() == "own", [mine, tmp_path / "none"])
+    for path, reason in [
+        (mine, "exists and this command did not write it"),
+        (tmp_path / "twin", "is an input of this command"),
+        *((tmp_path / name, "exists and is no regular file") for name in ("dangling", "pipe", ".")),
+        (Path(os.devnull), "exists and is no regular file"),
+    ]:
+        with pytest.raises(UserError, match=f"--out: {path} {reason}; expected"):
+            check_outputs("--out", [free, path], lambda path: path.read_text() == "own", [own])
+    with pytest.raises(UserError, match="link exists and is no regular file"):
+        check_outputs("--out", [tmp_path / "link"], lambda _: True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[{"system": "A", "p": 1, "verdict": "", "own": 1}]', True),
+        ('[{"system": "A"}]', False),
+        ("[]", False),
+        ("system,p,verdict", False),
+        ("[" * 100_000, False),
+        ('{"system": "A", "p": 1, "verdict": ""}', True),
+    ],
+)
+def test_json_of_the_same_form_shares_most_keys(tmp_path: Path, text: str, expected: bool) -> None:
+    (tmp_path / "file").write_text(text)
+    assert has_json_form(tmp_path / "file", [{"system": "B", "p": 0, "verdict": "better"}, {}]) is expected

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from trainables.data.files.readers import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_atomically
+from trainables.utils.files import read_head, write_atomically
 from trainables.utils.trec_lines import (
     RUN_FIELDS,
     count_contradictions,
@@ -187,6 +187,12 @@ def write_run(path: Path, run: Run, scores: npt.NDArray[np.float32], tag: str) -
                 map(str, scores[rows]),  # numpy's shortest digits of a float32
             )
             stream.writelines(f"{q} Q0 {d} {rank} {score} {tag}\n" for q, d, rank, score in zip(*columns, strict=True))
+
+
+def is_run_with_tag(path: Path, tag: str) -> bool:
+    """Return whether the first line of a file is that of a run in the format of TREC with this tag."""
+    fields = read_head(path).partition("\n")[0].split()
+    return len(fields) == len(_FORMATS[6].split()) and (fields[1], fields[-1]) == ("Q0", tag)
 
 
 class _IdColumn:
