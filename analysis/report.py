@@ -158,8 +158,6 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
 
 
 def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="replace")
     folder = arguments.output or default_output_folder(arguments.source)
     report: Report | SuiteReport
     if arguments.suite or is_suite_folder(arguments.source):

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from trainables.utils.cli import escape_control_characters
+from trainables.utils.cli import escape_control_characters, replace_unencodable
 
 _REFRESHES_PER_SECOND = 4
 _MAX_RUNNING = 8
@@ -36,7 +36,8 @@ class LiveView:
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        file = replace_unencodable(stream or sys.stdout)
+        self._console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=True)
         self._bars = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),

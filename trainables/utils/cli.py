@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import os
 import re
 import sys
@@ -33,14 +34,21 @@ def escape_control_characters(text: str) -> str:
 
 
 def print_escaped(text: object, stream: TextIO | None = None, flush: bool = False) -> None:
-    """Print text with its control characters escaped.
+    """Print text with its control characters escaped, and a question mark for what the stream's encoding lacks.
 
     Args:
         text: printed as a string.
         stream: where to print. If None, the standard output.
         flush: whether to flush the stream.
     """
-    print(escape_control_characters(str(text)), file=stream, flush=flush)
+    print(escape_control_characters(str(text)), file=replace_unencodable(stream or sys.stdout), flush=flush)
+
+
+def replace_unencodable(stream: TextIO) -> TextIO:
+    """Return the stream, which from now on writes a question mark for a character that its encoding lacks."""
+    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+        stream.reconfigure(errors="replace")
+    return stream
 
 
 def print_error(program: str, text: object) -> None:
