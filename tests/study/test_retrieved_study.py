@@ -21,12 +21,12 @@ from tests.sts import write_sentences, write_sts
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.data.test_first_stage import SPLITS, write_collection
 from tests.trainables.small import World
-from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import hash_model_files
 from trainables.rankers.data import describe_data, summarize_data
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import find_words
 
 DEPTH = 12
 
@@ -79,10 +79,10 @@ def test_the_tables_say_which_candidates_they_are_of(studies: dict[str, Done]) -
 def test_bm25_is_that_of_ir_measures_over_the_run_of_rank_bm25(studies: dict[str, Done]) -> None:
     report, collection = studies["retrieved"].report, studies["retrieved"].collection
     texts = prepare_texts(collection)
-    index = BM25Okapi([tokenize_plain(text) for text in texts["corpus"].values()])
+    index = BM25Okapi([find_words(text) for text in texts["corpus"].values()])
     run, qrels = {}, {}
     for i in SPLITS["test"]:
-        scores = index.get_scores(tokenize_plain(texts["queries"][f"q{i}"]))
+        scores = index.get_scores(find_words(texts["queries"][f"q{i}"]))
         ranked = sorted(zip(texts["corpus"], scores, strict=True), key=lambda pair: -pair[1])[:DEPTH]
         run[f"q{i}"] = {name: float(score) for name, score in ranked if score > 0}
         gained = run[f"q{i}"][f"d{i}"]

@@ -13,7 +13,7 @@ from trainables.data.store import load_or_compute
 from trainables.utils.errors import UserError
 from trainables.utils.text_overlap import Overlap, describe_overlap, get_overlap_size
 
-_FORMAT = 1
+_FORMAT = 2
 """Part of the stored counts. Increase it when the same tables give different counts."""
 
 

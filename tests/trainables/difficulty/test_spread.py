@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.difficulty.small import vectors_of, written
-from trainables.data.negatives.bm25 import tokenize_plain
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.inputs import build_difficulty_inputs
-from trainables.difficulty.text_scores import ap_bm25, sigma_bm25, sigma_sm, split_words
+from trainables.difficulty.text_scores import ap_bm25, sigma_bm25, sigma_sm
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import find_words, split_words
 
 TABLE = {"a": [1.0, 0.0, 0.0], "b": [0.5, -2.0, 0.0], "c": [0.0, 1.0, 3.0], "d": [-1.0, 0.2, 0.1], "o": [0.0, 0.0, 0.0]}
 text = st.lists(st.sampled_from(["a", "b", "c", "d", "o", "zz", "a,", "--"]), max_size=30).map(" ".join)
@@ -75,9 +75,9 @@ def test_equal_candidates_are_easiest() -> None:
 def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: RankingDataset, given: SamplerSettings) -> None:
     found = build_difficulty_inputs(dialogues, "train")
     assert np.isnan(found.bm25).all()
-    oracle = BM25Okapi([tokenize_plain(text) for text in found.responses], k1=given.k1, b=given.b)
+    oracle = BM25Okapi([find_words(text) for text in found.responses], k1=given.k1, b=given.b)
     scores = [
-        oracle.get_scores(tokenize_plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
+        oracle.get_scores(find_words(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
     ]
     expected = [statistics.pstdev(own) for own in scores]
     assert max(expected) > 1
@@ -88,9 +88,9 @@ def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: RankingD
 def test_sigma_bm25_of_repeated_and_unknown_words_is_that_of_rank_bm25(drawn: list[tuple[str, list[str]]]) -> None:
     drawn = [("a zz zz b", ["a", "c", "zz a zz"]), *drawn]
     found = written([[one[0]] for one in drawn], [one[1] for one in drawn])
-    oracle = BM25Okapi([tokenize_plain(text) for text in found.responses])
+    oracle = BM25Okapi([find_words(text) for text in found.responses])
     scores = [
-        oracle.get_scores(tokenize_plain(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
+        oracle.get_scores(find_words(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
     ]
     assert sigma_bm25(found, BM25).tolist() == pytest.approx([statistics.pstdev(own) for own in scores], abs=1e-12)
 

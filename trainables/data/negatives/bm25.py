@@ -6,7 +6,6 @@ weights in mapped files, and a query sums the columns of its words.
 """
 
 import math
-import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 from trainables.data.negatives.base import PoolError, PoolScores, Query
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.arrays import Floats, Ints
+from trainables.utils.words import find_words
 
 EPSILON = 0.25
 """A term in more than half of the documents gets this share of the average idf (rank_bm25's default)."""
@@ -36,21 +36,11 @@ STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 
 def get_tokenizer(words: str) -> Callable[[str], list[str]]:
     """Return the function that splits a text into words: "plain" or "stemmed"."""
-    return tokenize_plain if words == "plain" else tokenize_stemmed
-
-
-def tokenize_plain(text: str) -> list[str]:
-    """Return the lower-cased words of a text.
-
-    Example:
-        >>> tokenize_plain("Formatting the disk!")
-        ['formatting', 'the', 'disk']
-    """
-    return re.findall(r"\w+", text.lower())
+    return find_words if words == "plain" else tokenize_stemmed
 
 
 def tokenize_stemmed(text: str) -> list[str]:
-    """Return the stems of the lower-cased words, without stop words.
+    """Return the stems of the case-folded words, without stop words.
 
     The algorithm is that of Porter (1980). The package is part of Snowball, which also has Porter's later algorithm,
     under the name "english". Its stems differ.
@@ -59,7 +49,7 @@ def tokenize_stemmed(text: str) -> list[str]:
         >>> tokenize_stemmed("Formatting the disk!")
         ['format', 'disk']
     """
-    stems: list[str] = _load_stemmer().stemWords([word for word in tokenize_plain(text) if word not in STOP_WORDS])
+    stems: list[str] = _load_stemmer().stemWords([word for word in find_words(text) if word not in STOP_WORDS])
     return stems
 
 

@@ -9,6 +9,7 @@ from trainables.data.negatives.base import Query
 from trainables.data.negatives.candidates import QueryToSample
 from trainables.data.tasks import IRDataset
 from trainables.utils.arrays import Ints
+from trainables.utils.words import compose_text
 
 
 class DocumentPool:
@@ -25,8 +26,9 @@ class DocumentPool:
         self.dataset = dataset
         self.ids = list(dataset.documents) if kind == "all" else _select_judged(dataset, split, include_candidates)
         self._positions = {name: i for i, name in enumerate(self.ids)}
-        self._text_numbers = texts = dict[str, int]()  # text -> its number
-        numbers = np.array([texts.setdefault(dataset.documents[name], len(texts)) for name in self.ids])
+        self._text_numbers = texts = dict[str, int]()  # composed text -> its number
+        composed = (compose_text(dataset.documents[name]) for name in self.ids)
+        numbers = np.array([texts.setdefault(text, len(texts)) for text in composed])
         self._by_text = np.argsort(numbers, kind="stable")
         self._text_starts = np.searchsorted(numbers[self._by_text], np.arange(len(texts) + 1))
 
@@ -107,7 +109,7 @@ class DocumentPool:
 
     def _find_by_text(self, text: str) -> Ints:
         """Return the positions of all documents with this text, possibly none."""
-        number = self._text_numbers.get(text)
+        number = self._text_numbers.get(compose_text(text))
         positions: Ints = self._by_text[:0]
         return positions if number is None else self._by_text[self._text_starts[number] : self._text_starts[number + 1]]
 

@@ -13,6 +13,7 @@ from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import compose_text
 
 GRADES = range(-2, 128)
 """Valid grades. -1 and -2 mark documents that are not proper ones (spam) and count as 0. Prepared data store a grade in
@@ -197,7 +198,7 @@ def add_text(texts: dict[str, str], kind: str, location: object, name: str, text
     _require_id(kind, location, name)
     if not text or text.isspace():
         raise UserError(str(location), f"empty text of {kind} {name}", "text")
-    if texts.setdefault(name, text) != text:
+    if texts.setdefault(name, text) != text and compose_text(texts[name]) != compose_text(text):
         raise UserError(
             str(location),
             f"{kind} {name} again, with the text {quote_text(text)}",
@@ -206,13 +207,13 @@ def add_text(texts: dict[str, str], kind: str, location: object, name: str, text
 
 
 def hash_text(text: str) -> str:
-    """Return 16 hexadecimal digits of the SHA-256 of a text, which are its id where a file has none.
+    """Return 16 hexadecimal digits of the SHA-256 of a composed text, which are its id where a file has none.
 
     Example:
         >>> hash_text("How do I format a disk?")
         'df89c9298eac2b18'
     """
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(compose_text(text).encode()).hexdigest()[:16]
 
 
 def _require_id(kind: str, location: object, name: str) -> None:

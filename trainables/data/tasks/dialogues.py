@@ -17,6 +17,7 @@ from trainables.data.tasks.dataset_builder import DatasetBuilder, hash_text
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import compose_text
 
 SEPARATORS = ("[UTTERANCE_SEP]", "[TURN_SEP]")
 """Separators after the odd (first, third, ...) and the even utterances of a context (Penha and Hauff 2021)."""
@@ -95,9 +96,10 @@ def count_candidates(settings: RankerTaskSettings) -> dict[str, Counter[int]]:
     for split, path in _find_files(settings).items():
         responses, judged = dict[str, set[int]](), set[str]()
         for row in _read_rows(path):
-            responses.setdefault(row.context, set()).add(hash(row.response))
+            context = compose_text(row.context)
+            responses.setdefault(context, set()).add(hash(compose_text(row.response)))
             if row.is_relevant:
-                judged.add(row.context)
+                judged.add(context)
         for context in judged:
             own_split = choose_split(split, _make_query_id(split, context), settings.dev_share)
             counts[own_split][len(responses[context])] += 1

@@ -16,6 +16,7 @@ from trainables.data.tasks import IRDataset, Qrel, Task
 from trainables.data.tasks.splits import split_by_hash
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
+from trainables.utils.words import fold_text
 
 QUERY_WORDS = (3, 30)
 """Fewest and most words of a query."""
@@ -66,13 +67,13 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     for name, docstring in sorted(docstrings.items()):
         summary, *rest = re.split(r"\n\s*\n", docstring.strip(), maxsplit=1)
         query = strip_markup(summary)
-        if not QUERY_WORDS[0] <= len(query.split()) <= QUERY_WORDS[1] or query.lower() in queries:
+        if not QUERY_WORDS[0] <= len(query.split()) <= QUERY_WORDS[1] or fold_text(query) in queries:
             continue
         document = strip_markup("".join(rest))
-        if len(document.split()) < DOCUMENT_WORDS or document.lower() in documents:
+        if len(document.split()) < DOCUMENT_WORDS or fold_text(document) in documents:
             continue
-        queries.add(query.lower())
-        documents.add(document.lower())
+        queries.add(fold_text(query))
+        documents.add(fold_text(document))
         dataset.queries[name] = query
         dataset.documents[name] = document
         dataset.qrels.append(Qrel(split_by_hash(name), name, name))

@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from trainables.data.negatives.base import PoolError, Query
-from trainables.data.negatives.bm25 import Bm25Sampler, compute_term_weights, tokenize_plain, tokenize_stemmed
+from trainables.data.negatives.bm25 import Bm25Sampler, compute_term_weights, tokenize_stemmed
 from trainables.data.tasks.docstrings import read_dataset
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.utils.words import find_words
 
 words = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 corpora = st.lists(words, min_size=1, max_size=15).filter(any)
@@ -80,11 +82,31 @@ def test_scores_and_top_ten_of_real_docstrings_are_those_of_rank_bm25(tmp_path: 
     pytest.importorskip("networkx")
     collection = read_dataset(RankerTaskSettings(libraries=("networkx",), document_words=40))
     texts = list(collection.documents.values())
-    ours, oracle = index(tmp_path, texts), BM25Okapi([tokenize_plain(text) for text in texts])
+    ours, oracle = index(tmp_path, texts), BM25Okapi([find_words(text) for text in texts])
     for text in list(collection.queries.values())[:200]:
-        scores, expected = ours.score_text(text), oracle.get_scores(tokenize_plain(text))
+        scores, expected = ours.score_text(text), oracle.get_scores(find_words(text))
         np.testing.assert_array_equal(scores, expected)
         assert np.argsort(-scores, kind="stable")[:10].tolist() == np.argsort(-expected, kind="stable")[:10].tolist()
+
+
+CONSONANTS = {"Hindi": "कखगघचछजझटठडढतथदधनपफब", "Tamil": "கசடதபறயரலவழளணநமனங" + "ஞஜஷ", "Arabic": "بتثجحخدذرزسشصضطظعغفق"}
+VOWELS = {"Hindi": "ि", "Tamil": "ு", "Arabic": "ُ"}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *([f"{first}{VOWELS[name]}{first}" for first in letters] for name, letters in CONSONANTS.items()),
+        [f"caf{letter}" for letter in "áàâäéèêëíìîïóòôöúùûü"],
+    ],
+    ids=[*CONSONANTS, "Latin"],
+)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_word_with_marks_is_found_as_a_whole_in_either_form(tmp_path: Path, texts: list[str], form: str) -> None:
+    """Of twenty documents, each finds itself alone, whichever form of Unicode the query has."""
+    made = index(tmp_path, [f"{text} {text}" for text in texts])
+    for number, text in enumerate(texts):
+        assert made.score_text(unicodedata.normalize(form, text)).nonzero()[0].tolist() == [number]
 
 
 def test_the_authors_read_the_last_512_characters_of_a_query(tmp_path: Path) -> None:
@@ -101,7 +123,7 @@ def test_stemmed_words_are_porters_without_stop_words() -> None:
         "gener",
         "ski",
     ]  # Snowball's "english" makes generous and sky of them
-    assert tokenize_plain("The ponies") == ["the", "ponies"]
+    assert find_words("The ponies") == ["the", "ponies"]
 
 
 def test_an_index_without_words_is_refused(tmp_path: Path) -> None:
@@ -126,7 +148,7 @@ def test_the_index_is_the_same_however_many_weights_are_computed_at_once(
 def test_the_memory_of_indexing_is_that_of_its_result_and_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is bounded by the words, at 4 bytes an array: words, rows, ones, indices, counts, and weights of 8."""
     monkeypatch.setattr("trainables.data.negatives.bm25._WEIGHTS_AT_ONCE", 1000)
-    documents = [tokenize_plain(text) for _, text in zip(range(2000), _draw_texts(), strict=False)]
+    documents = [find_words(text) for _, text in zip(range(2000), _draw_texts(), strict=False)]
     n_words = sum(map(len, documents))
     tracemalloc.start()
     try:

@@ -19,6 +19,7 @@ from tests.trainables.data.fixtures import (
     write_irds,
     write_trec_dl,
 )
+from trainables.data.negatives.pool import DocumentPool
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.tasks import TASKS, get_task
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -51,6 +52,27 @@ def test_a_collection_fits_together_and_is_the_same_twice(written: RankerTaskSet
     assert {pair.query_id for pair in collection.qrels} == set(collection.queries)
     assert all(reason and number > 0 for reason, number in collection.skipped.items())
     assert repr(read(written)) == repr(collection)
+
+
+def test_the_composed_and_the_decomposed_form_are_the_same_text(tmp_path: Path) -> None:
+    """A context and a response have one id, and a document with the text of the query is no negative of it."""
+    lines = [
+        "1\tcafé?\tyes, café",
+        "0\tcafe\u0301?\tno, cafe\u0301",
+        "0\tcafé?\tno, café",
+        "1\tother\tcafe\u0301? [UTTERANCE_SEP]",
+    ]
+    for split in SPLITS:
+        (tmp_path / f"{split}.tsv").write_text("\n".join(lines), encoding="utf-8")
+    made = settings("dialogues", tmp_path)
+    data = read(made)
+    assert (len(data.queries), len(data.documents), len(data.candidates)) == (2 * 3, 3, 3)
+    assert get_task("dialogues").count_candidates(made)["train"] == {2: 1, 1: 1}  # type: ignore[misc]
+    pool = DocumentPool(data, "all", "train", include_candidates=False)
+    query = next(name for name, text in data.queries.items() if text.startswith("café") and name.startswith("train"))
+    (item,) = pool.prepare_queries("train", [query], 2, dict.fromkeys(SPLITS, 1))
+    excluded = {data.documents[pool.ids[position]] for position in item.excluded.tolist()}
+    assert excluded == {"yes, café", "cafe\u0301? [UTTERANCE_SEP]"}
 
 
 def test_state_changes_with_every_file_that_is_read_and_not_otherwise(
