@@ -112,7 +112,7 @@ def _evaluate_queries(prepared: RankingDataset, split: str, scores: Floats) -> d
     for query, own in documents.groupby("query_id"):
         retrieved = collect_documents(own["grade"], own["document_id"])
         inputs = measure.select_inputs(own["score"].to_numpy(), own["relevant"].to_numpy(), retrieved)
-        values[str(query)] = measure.compute_overall(*inputs, np.array([len(own)]))
+        values[str(query)] = measure.compute_overall(*inputs, np.array([len(own)]), is_retrieved=True)
     return values
 
 

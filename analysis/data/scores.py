@@ -21,7 +21,8 @@ from trainables.utils.errors import UserError
 COLUMNS = ["split", "query_id", "document_id", "relevant", "score"]
 """Columns of scores, one row a candidate.
 
-A row with the score -inf is a document with a positive grade that a first stage did not retrieve.
+A row with the score -inf is a document that a first stage did not retrieve: one with a positive grade, or any of a
+query without candidates.
 """
 _GRADE = "grade"
 """Column of scores of candidates that a first stage retrieved: the grade, -1 for a candidate without a qrel."""
@@ -157,7 +158,7 @@ def read_scores(path: Path, split: str) -> pd.DataFrame:
     """Read the documents of a split: columns split, query_id, document_id, relevant and score.
 
     Scores of candidates that a first stage retrieved also have the column grade, -1 for a candidate without a qrel, and
-    rows with the score -inf: documents with a positive grade that it missed.
+    rows with the score -inf: documents that it missed.
     """
     frame: pd.DataFrame = _select_split(_read_table(path, COLUMNS, (_GRADE,)), split).to_pandas()
     return frame[[*COLUMNS, *(name for name in (_GRADE,) if name in frame)]]
@@ -247,7 +248,10 @@ def _evaluate_metric(metric: str, layout: _Layout, scores: Floats, where: str) -
     values, kept = np.full(len(lengths), np.nan), np.repeat(~has_nan, lengths)
     try:
         ranked, labels = measure.select_inputs(scores, layout.relevant, layout.retrieved)
-        values[~has_nan] = measure.compute_values(ranked[kept], labels[kept], lengths[~has_nan])
+        is_retrieved = layout.retrieved is not None
+        values[~has_nan] = measure.compute_values(
+            ranked[kept], labels[kept], lengths[~has_nan], is_retrieved=is_retrieved
+        )
     except ValueError as error:
         raise UserError(where, error, "candidates that can be ranked") from error
     return pd.Series(values, index=layout.queries)

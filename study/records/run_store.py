@@ -175,7 +175,7 @@ def _compute_ranking_values(path: Path, measure: Measure) -> Floats:
             order = np.argsort(query_ranks, kind="stable")
             scores, labels = scores[order], labels[order]
         if measure.per_query:
-            values = measure.compute_values(scores, labels, lengths)
+            values = measure.compute_values(scores, labels, lengths, is_retrieved=retrieved is not None)
         else:
             values = np.array([measure.compute_overall(scores, labels, lengths)])
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -107,8 +107,9 @@ def _build_qrels(
 
 
 def _count(frame: pd.DataFrame, qrels: pd.DataFrame, n_documents: int) -> dict[str, float]:
-    relevant = qrels[qrels["relevant"] == 1].groupby("query_id", sort=False).size()
-    found = frame[frame["relevant"] == 1].groupby("query_id", sort=False).size().reindex(relevant.index, fill_value=0)
+    relevant = qrels.groupby("query_id", sort=False)["relevant"].sum()
+    found = frame.groupby("query_id", sort=False)["relevant"].sum().reindex(relevant.index, fill_value=0)
+    n_irrelevant = int((relevant == 0).sum())
     return {
         "queries": len(relevant),
         "pool": n_documents,
@@ -119,6 +120,7 @@ def _count(frame: pd.DataFrame, qrels: pd.DataFrame, n_documents: int) -> dict[s
         "relevant_missed": int((relevant - found).sum()),
         "queries_missed": int((found == 0).sum()),
         "queries_absent": len(relevant) - frame["query_id"].nunique(),
-        "recall": round(float((found / relevant).mean()), 6),
+        "recall": round(float((found / relevant.clip(lower=1)).mean()), 6),
         "judged": round(float((frame["grade"] != UNJUDGED).mean()), 6),
+        **({"queries_without_relevant": n_irrelevant} if n_irrelevant else {}),
     }

@@ -27,8 +27,9 @@ class RankingDataset(PreparedDataset):
     The metadata contain these counts: documents, skipped (reason -> count), and by split: queries, pool, and the rows
     that are back_filled (drawn at random), relevant and relevant_left_out. A split with retrieved candidates also has
     candidates (rows), relevant_missed (relevant documents that are no candidates), queries_missed (queries without a
-    relevant candidate), queries_absent (those of them without any candidate), recall (mean share of a query's relevant
-    documents that are candidates) and judged (share of the rows with a qrel).
+    relevant candidate), queries_absent (those of them without any candidate), queries_without_relevant (those of them
+    without any relevant document, if there are any), recall (mean share of a query's relevant documents that are
+    candidates) and judged (share of the rows with a qrel).
     """
 
     settings: RankerTaskSettings
@@ -94,8 +95,8 @@ class RankingDataset(PreparedDataset):
     def read_evaluated(self, split: str) -> "pd.DataFrame":
         """Return the documents that a metric is computed from: the candidates of a split, then what was missed.
 
-        The documents that a first stage missed are those with a positive grade that are no candidates. No ranking has
-        them, so their score is -inf.
+        The documents that a first stage missed are those with a positive grade that are no candidates, and all judged
+        ones of a query without candidates, so that the query is there. No ranking has them, so their score is -inf.
 
         Args:
             split: Name of the split.
@@ -112,7 +113,8 @@ class RankingDataset(PreparedDataset):
         candidates = self.read_candidates(split, [*columns, "grade"]).drop(columns="split")
         qrels = self.read_qrels(split)
         known = pd.MultiIndex.from_frame(candidates[columns[:2]])
-        is_missed = ~pd.MultiIndex.from_frame(qrels[columns[:2]]).isin(known) & (qrels["grade"] > 0).to_numpy()
+        is_counted = (qrels["grade"] > 0) | ~qrels["query_id"].isin(candidates["query_id"])
+        is_missed = ~pd.MultiIndex.from_frame(qrels[columns[:2]]).isin(known) & is_counted.to_numpy()
         return pd.concat([candidates, qrels[is_missed]], ignore_index=True)
 
     def find_overlaps(self) -> list[Overlap]:

@@ -232,18 +232,21 @@ def _compute_fingerprint(portable: RankerTaskSettings, dataset: IRDataset) -> st
 def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str, list[str]]:
     """Return the ids of the queries that are used, by split, in the order of their SHA-256.
 
+    A query needs a relevant document if its candidates are sampled. If they are retrieved, it needs a judgement, since
+    trec_eval and ir_measures count it.
+
     Args:
         settings: Settings of the task. `sample` limits the queries over all splits. `train_queries`, `dev_queries` and
             `test_queries` limit those of one split.
         dataset: The task's dataset.
 
     Raises:
-        UserError: If a split has no query with a relevant document.
+        UserError: If a split has no such query.
     """
     ids: dict[str, set[str]] = {split: set() for split in SPLITS}
     smallest = {split: settings.get_relevant_from(split) for split in SPLITS}
     for qrel in dataset.qrels:
-        if qrel.grade >= smallest[qrel.split]:
+        if qrel.grade >= smallest[qrel.split] or settings.is_retrieved(qrel.split):
             ids[qrel.split].add(qrel.query_id)
     order = sorted(set().union(*ids.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
     chosen = {}
@@ -254,6 +257,16 @@ def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str
             raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {limits}")
         chosen[split] = names[: getattr(settings, f"{split}_queries")]
     return chosen
+
+
+def _count_queries_without_relevant(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str, int]:
+    """Return the numbers of judged queries that sampled candidates leave out, by reason, without those that are 0."""
+    counts = {}
+    for split in SPLITS:
+        own = [qrel for qrel in dataset.qrels if qrel.split == split and not settings.is_retrieved(split)]
+        relevant = {qrel.query_id for qrel in own if qrel.grade >= settings.get_relevant_from(split)}
+        counts[f"{split} query without a relevant document"] = len({qrel.query_id for qrel in own} - relevant)
+    return {reason: count for reason, count in counts.items() if count}
 
 
 def _sample_and_write(
@@ -294,7 +307,7 @@ def _sample_and_write(
         "fingerprint": prepared.fingerprint,
         "settings": prepared.settings.model_dump(mode="json", exclude=_MODEL_SETTINGS),
         "documents": len(dataset.documents),
-        "skipped": dataset.skipped,
+        "skipped": dataset.skipped | _count_queries_without_relevant(settings, dataset),
         "splits": {split: counts[split] for split in SPLITS},
     }
     with write_folder_with_checksums(prepared.folder) as draft:

@@ -144,6 +144,7 @@ class Measure:
         lengths: Ints,
         names: Sequence[str] | None = None,
         pair_ids: NDArray[np.intp] | None = None,
+        is_retrieved: bool = False,
     ) -> Floats:
         """Compute the metric of each query.
 
@@ -156,6 +157,8 @@ class Measure:
             names: (queries,) names of the queries; only a metric of sentence pairs needs them.
             pair_ids: (pairs,) number of each pair, equal for pairs of the same two sentences; only a metric of sentence
                 pairs needs them. If None, all pairs differ.
+            is_retrieved: whether a first stage retrieved the candidates. A query without any relevant document then has
+                the value 0, as by ir_measures; otherwise it is an error.
 
         Returns:
             (queries,) values; for a metric of sentence pairs, see `STSCorrelation.compute_values`.
@@ -172,9 +175,11 @@ class Measure:
         if self.required_candidates is not None and (lengths != self.required_candidates).any():
             raise ValueError(f"{self.name} needs exactly {self.required_candidates} candidates for each query")
         starts = np.cumsum(lengths) - lengths
-        values = np.empty(len(lengths))
-        for length in np.unique(lengths):
-            queries = np.flatnonzero(lengths == length)
+        values, is_defined = np.zeros(len(lengths)), np.ones(len(lengths), dtype=bool)
+        if is_retrieved and self.labels != "judged":
+            is_defined = np.bincount(np.repeat(np.arange(len(lengths)), lengths), relevant > 0, len(lengths)) > 0
+        for length in np.unique(lengths[is_defined]):
+            queries = np.flatnonzero((lengths == length) & is_defined)
             rows = starts[queries, None] + np.arange(length)
             found = np.asarray(self.function(scores[rows], relevant[rows]))
             if found.shape != queries.shape:
@@ -188,6 +193,7 @@ class Measure:
         relevant: NDArray[Any],
         lengths: Ints,
         names: Sequence[str] | None = None,
+        is_retrieved: bool = False,
     ) -> float:
         """Compute one number: the mean over queries, or the value of all pairs together.
 
@@ -196,6 +202,7 @@ class Measure:
             relevant: see `compute_values`.
             lengths: see `compute_values`.
             names: see `compute_values`.
+            is_retrieved: see `compute_values`.
 
         Raises:
             ValueError: see `compute_values`; a metric without a value per query is allowed here.
@@ -203,7 +210,7 @@ class Measure:
         if self.sts_correlation:
             return self.sts_correlation.compute_overall(*self._check_names(scores, relevant, lengths, names))
         if self.per_query:
-            return float(self.compute_values(scores, relevant, lengths).mean())
+            return float(self.compute_values(scores, relevant, lengths, is_retrieved=is_retrieved).mean())
         return float(self.function(scores, relevant))
 
     def _check_names(

@@ -18,7 +18,7 @@ def describe_retrieval(source: str, depth: int, splits: Mapping[str, Mapping[str
         source: The candidates, as in "the first 100 documents of bm25 over the whole collection".
         depth: Largest number of candidates of a query.
         splits: Split -> counts of the prepared data, with recall, judged, queries, queries_missed and
-            queries_absent (0 if it is not there).
+            queries_absent and queries_without_relevant (0 if they are not there).
 
     Example:
         >>> counts = {"recall": 0.9125, "judged": 0.05, "queries": 300, "queries_missed": 12, "queries_absent": 0}
@@ -43,5 +43,9 @@ def describe_retrieval(source: str, depth: int, splits: Mapping[str, Mapping[str
         if any(absent.values()):
             numbers = " and ".join(f"{count:,} of {split}" for split, count in absent.items() if count)
             parts.append(f"Queries without any candidate count as well, with the lowest value: {numbers}")
+        irrelevant = {split: counts.get("queries_without_relevant", 0) for split, counts in known.items()}
+        if any(irrelevant.values()):
+            numbers = " and ".join(f"{count:,} of {split}" for split, count in irrelevant.items() if count)
+            parts.append(f"Judged queries without any relevant document count as well, as in trec_eval: {numbers}")
         parts.append(f"Candidates without a judgement count as not relevant; judged are {judged}")
     return ". ".join(parts) + "."

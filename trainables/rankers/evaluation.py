@@ -43,4 +43,4 @@ class EvaluatedDocuments:
         """
         measure = get_measure(name)
         inputs = measure.select_inputs(scores[self._order], self._relevant, self._retrieved)
-        return measure.compute_overall(*inputs, self._lengths)
+        return measure.compute_overall(*inputs, self._lengths, is_retrieved=self._retrieved is not None)

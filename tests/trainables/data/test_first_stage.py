@@ -9,7 +9,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from ir_measures import R
+from ir_measures import AP, RR, Judged, R, nDCG
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.data import fixtures
@@ -17,6 +17,7 @@ from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
 from trainables.metrics import describe_retrieval
+from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 from trainables.utils.words import find_words
@@ -166,6 +167,43 @@ def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_p
     assert counts["recall"] == pytest.approx(
         1 / 12, abs=1e-6
     )  # one of the two relevant documents of one of six queries
+
+
+def test_judged_queries_without_a_relevant_document_count_0_as_in_ir_measures(tmp_path: Path) -> None:
+    """Sampled candidates contain the relevant documents, so they leave such queries out and say how many."""
+    folder = write_collection(tmp_path / "irrelevant")
+    rows = [f"q{i}\td{i}\t{grade}" for i, grade in ((18, 2), (19, 1), (20, 0), (21, 0), (22, 0), (23, 1))]
+    fixtures.write_lines(folder / "qrels/test.tsv", ["query-id\tcorpus-id\tscore", *rows])
+    lines = [(f"q{i}", f"d{j}", float(j != i)) for i in range(12, 22) for j in (i, 3, 4)]  # without q22, q23
+    values = {"name": "beir", "path": str(folder), "candidates": 4}
+    retrieved = {**values, "candidates_run": write_run(tmp_path / "a.run", lines), "relevant_from": 2}
+    prepared = prepare_data(RankerTaskSettings.model_validate(retrieved), tmp_path / "cache")
+    table = prepared.read_evaluated("test")
+    n_candidates = len(prepared.read_candidates("test"))
+    documents = EvaluatedDocuments(table, n_candidates)
+    scores = documents.add_missed(prepared.read_candidates("test")["score"].to_numpy())
+    qrels = {row.split("\t")[0]: {row.split("\t")[1]: int(row.split("\t")[2])} for row in rows}
+    run: dict[str, dict[str, float]] = {}
+    for query, document, score in zip(table["query_id"], table["document_id"], scores, strict=True):
+        if score > -np.inf:
+            run.setdefault(query, {})[document] = float(score)
+    assert {*run} == {"q18", "q19", "q20", "q21"}
+    for name, oracle in (
+        ("nDCG@10", nDCG @ 10),
+        ("MAP", AP(rel=2)),
+        ("MRR", RR(rel=2)),
+        ("R@5", R(rel=2) @ 5),
+        ("Judged@2", Judged @ 2),
+    ):
+        expected = ir_measures.calc_aggregate([oracle], qrels, run)[oracle]
+        assert documents.compute_metric(name, scores) == pytest.approx(expected, abs=1e-12), name
+    splits = prepared.read_metadata()["splits"]
+    assert (splits["test"]["queries"], splits["test"]["queries_without_relevant"]) == (6, 5)
+    assert "queries_without_relevant" not in splits["dev"]
+    assert "as in trec_eval: 5 of test. " in describe_retrieval("a run", 100, splits)
+    sampled = prepare_data(RankerTaskSettings.model_validate(values), tmp_path / "cache")
+    assert sorted(sampled.read_query_ids("test")) == ["q18", "q19", "q23"]
+    assert sampled.read_metadata()["skipped"] == {"test query without a relevant document": 3}
 
 
 def test_several_files_are_one_run_and_names_do_not_matter(prepare: Prepare, tmp_path: Path) -> None:

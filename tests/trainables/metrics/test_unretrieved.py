@@ -32,10 +32,10 @@ class Query(NamedTuple):
 
 @st.composite
 def queries(draw: st.DrawFn, relevant_from: int, max_size: int, tied: bool) -> Query:
-    """A query with at least one relevant document, of which perhaps nothing was retrieved."""
+    """A query with at least one judged document, of which perhaps nothing was retrieved, or nothing is relevant."""
     size = draw(st.integers(1, max_size))
     grades = np.array(draw(st.lists(st.integers(-1, 3), min_size=size, max_size=size)))
-    grades[draw(st.integers(0, size - 1))] = draw(st.integers(relevant_from, 3))
+    grades[draw(st.integers(0, size - 1))] = draw(st.integers(0, 3))
     if tied:
         scores = np.array(draw(st.lists(st.integers(-1, 1), min_size=size, max_size=size)), float)
     else:
@@ -50,7 +50,8 @@ def compute(name: str, found: list[Query], relevant_from: int) -> np.ndarray:
     scores, grades = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     measure, lengths = get_measure(name), np.array([len(one.scores) for one in found])
     retrieved = collect_documents(grades, [str(document) for length in lengths for document in range(length)])
-    return measure.compute_values(*measure.select_inputs(scores, (grades >= relevant_from) * 1, retrieved), lengths)
+    inputs = measure.select_inputs(scores, (grades >= relevant_from) * 1, retrieved)
+    return measure.compute_values(*inputs, lengths, is_retrieved=True)
 
 
 def compute_expectation(name: str, one: Query, relevant_from: int) -> float:
@@ -58,7 +59,7 @@ def compute_expectation(name: str, one: Query, relevant_from: int) -> float:
     measure, relevant = get_measure(name), (one.grades >= relevant_from) * 1
     retrieved = collect_documents(one.grades, np.zeros(len(one.grades)).astype(str))
     labels = measure.select_inputs(one.scores, relevant, retrieved)[1]
-    return float(measure.compute_values(one.scores, labels, np.array([len(one.scores)]))[0])
+    return float(measure.compute_values(one.scores, labels, np.array([len(one.scores)]), is_retrieved=True)[0])
 
 
 def by_ir_measures(found: list[Query], relevant_from: int) -> dict[str, np.ndarray]:
