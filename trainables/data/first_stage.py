@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.data.files.candidates_run import KEY, Ranking
+from trainables.data.negatives.pool import is_own_document
 from trainables.data.tasks import IRDataset
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -42,7 +43,8 @@ def build_retrieved_split(
     Args:
         split: Name of the split.
         query_ids: Ids of its queries.
-        rankings: Documents of each query, best first. A query without documents may be absent.
+        rankings: Documents of each query, best first. A query without documents may be absent. Those of a run are not
+            cut yet, and the query itself may be among them.
         dataset: The task's dataset.
         settings: Settings of the task.
 
@@ -51,6 +53,8 @@ def build_retrieved_split(
             collection.
     """
     own = {name: rankings.get(name, _NO_RANKING) for name in query_ids}
+    if settings.candidates_run:
+        own = _leave_out_queries(split, own, dataset, settings)
     _check_rankings(split, own, dataset, settings)
     qrels = _build_qrels(split, query_ids, dataset, settings)
     lengths = np.array([len(ranking.documents) for ranking in own.values()])
@@ -72,6 +76,24 @@ def build_retrieved_split(
         found = f"no relevant document among the {len(frame):,} candidates of the {split} queries"
         raise UserError(_get_key(settings), found, "a first stage that finds some")
     return RetrievedSplit(frame, qrels, _count(frame, qrels, len(dataset.documents)))
+
+
+def _leave_out_queries(
+    split: str, rankings: Mapping[str, Ranking], dataset: IRDataset, settings: RankerTaskSettings
+) -> dict[str, Ranking]:
+    """Return the first documents of each query that are not the query itself, as `DocumentPool.prepare_searches`."""
+    judged = {(qrel.query_id, qrel.document_id) for qrel in dataset.qrels if qrel.split == split}
+    cut = dict[str, Ranking]()
+    for query, (documents, scores) in rankings.items():
+        kept = [
+            place
+            for place, name in enumerate(documents)
+            if settings.evaluation_sampler.keep_query_text
+            or (query, name) in judged
+            or not is_own_document(query, dataset.queries[query], name, dataset.documents.get(name, ""))
+        ][: settings.retrieval_depth]
+        cut[query] = Ranking([documents[place] for place in kept], scores[kept])
+    return cut
 
 
 def _get_key(settings: RankerTaskSettings) -> str:

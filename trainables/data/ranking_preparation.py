@@ -55,14 +55,15 @@ def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
 
     They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files. The files of
     a teacher's scores and of a first stage's run are replaced by their digests. With such a run, the evaluation sampler
-    is the default.
+    is the default, except for `keep_query_text`.
     """
     teacher = settings.teacher and hash_input_file(_expand_path(settings.teacher), TEACHER_KEY)
     runs = sorted(hash_input_file(_expand_path(name), "task.candidates_run") for name in settings.candidates_run)
+    keeps_queries = settings.evaluation_sampler.keep_query_text
     used = (
         settings
         if not settings.candidates_run
-        else settings.model_copy(update={"evaluation_sampler": SamplerSettings()})
+        else settings.model_copy(update={"evaluation_sampler": SamplerSettings(keep_query_text=keeps_queries)})
     )
     samplers = {name: _to_portable_sampler(getattr(used, name), name) for name in ("sampler", "evaluation_sampler")}
     files = {"path": None, "teacher": teacher, "candidates_run": tuple(runs)}

@@ -78,7 +78,10 @@ class SamplerSettings(Settings):
     of the query.
     """
     keep_query_text: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
-    """If True, a document with the text of the query may be a negative, as in the code of the authors of WSLS."""
+    """If True, a document that is the query itself may be a negative, as in the code of the authors of WSLS.
+
+    It has the query's text, or its id and its text after a title.
+    """
 
     @property
     def score_column(self) -> Literal["score", "bm25"]:

@@ -238,6 +238,43 @@ def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(prepare: Prep
     assert prepared.read_metadata()["skipped"]["document that is not needed"] > 0
 
 
+@pytest.mark.parametrize("first_stage", ["bm25", "run"])
+def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first_stage: str) -> None:
+    """As in ArguAna and Quora, where BEIR leaves it out. An id alone does not make a document the query."""
+    folder = write_collection(tmp_path / "own")
+    rows = [{"_id": f"q{i}", "title": "Title", "text": fixtures.query(i)} for i in (18, 19)]
+    rows += [{"_id": "copy18", "title": "", "text": fixtures.query(18)}, {"_id": "q20", "title": "", "text": "Another"}]
+    with (folder / "corpus.jsonl").open("a") as stream:
+        stream.writelines(json.dumps(row) + "\n" for row in rows)
+    with (folder / "qrels/test.tsv").open("a") as stream:
+        stream.write("q19\tq19\t1\n")
+    values: dict[str, Any] = {
+        "name": "beir",
+        "path": str(folder),
+        "candidates": 4,
+        "depth": 3 if first_stage == "run" else 30,
+        "evaluation": "retrieved",
+    }
+    if first_stage == "run":
+        lines = [
+            (f"q{i}", name, 9.0 - j) for i in range(12, 24) for j, name in enumerate((f"q{i}", f"d{i}", "d1", "d2"))
+        ]
+        lines = [line for line in lines if line[0] != line[1] or line[1] in ("q18", "q19", "q20")]
+        lines.append(("q18", "copy18", 20.0))
+        values |= {"candidates_run": write_run(tmp_path / "a.run", lines), "pool": "judged"}
+    for keep in (False, True):
+        settings = RankerTaskSettings.model_validate({**values, "evaluation_sampler": {"keep_query_text": keep}})
+        found = {
+            query: [name for name, _ in own]
+            for query, own in list_candidates(prepare_data(settings, tmp_path / "cache"), "test").items()
+        }
+        assert (found["q18"][0] == "copy18", "q18" in found["q18"]) == (keep, keep)
+        assert found["q19"][0] == "q19"
+        if first_stage == "run":
+            assert found["q18"] == (["copy18", "q18", "d18"] if keep else ["d18", "d1", "d2"])
+            assert found["q20"] == ["q20", "d20", "d1"]
+
+
 def test_a_copy_of_the_query_is_retrieved_only_if_it_is_judged_or_kept(tmp_path: Path) -> None:
     folder = write_collection(tmp_path / "copies")
     with (folder / "corpus.jsonl").open("a") as stream:

@@ -13,6 +13,8 @@ from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
 KEY = "task.candidates_run"
+_SPARE = 10
+"""Documents of a query that are read beyond the depth: the query itself and its copies are left out later."""
 
 
 class Ranking(NamedTuple):
@@ -25,7 +27,7 @@ class Ranking(NamedTuple):
 
 
 def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> dict[str, Ranking]:
-    """Return the first `settings.retrieval_depth` documents of each query, by query id.
+    """Return the first documents of each query, by query id: `settings.retrieval_depth` of them, and a few more.
 
     Args:
         settings: Settings of the task.
@@ -68,4 +70,5 @@ def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: S
 def _read_files(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> Iterator[tuple[Path, Run]]:
     for name in settings.candidates_run:
         path = Path(os.path.expanduser(name)).absolute()
-        yield path, read_run(path, settings.retrieval_depth, KEY, log)
+        depth = settings.retrieval_depth
+        yield path, read_run(path, depth and depth + _SPARE, KEY, log)

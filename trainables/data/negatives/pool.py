@@ -12,6 +12,20 @@ from trainables.utils.arrays import Ints
 from trainables.utils.words import compose_text
 
 
+def is_own_document(query_id: str, query: str, document_id: str, document: str) -> bool:
+    """Return whether a document is the query itself: it has its text, or its id and its text after a title.
+
+    An id alone does not make it so, since some collections number queries and documents independently.
+
+    Example:
+        >>> is_own_document("a1", "Pets are bad.", "a1", "Animals Pets are bad.")
+        True
+        >>> is_own_document("17", "Are pets bad?", "17", "How to format a disk")
+        False
+    """
+    return query == document or (query_id == document_id and query in document)
+
+
 class DocumentPool:
     """Documents that may be sampled for the queries of a split, in the order of the dataset.
 
@@ -53,7 +67,7 @@ class DocumentPool:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
 
         A document must not be sampled if it is relevant to the query in any split. The same holds if its text is that
-        of a relevant document or of the query, because it is then as good an answer.
+        of a relevant document, or if it is the query itself, because it is then as good an answer.
 
         Args:
             split: Name of the split.
@@ -61,15 +75,15 @@ class DocumentPool:
             n_candidates: Number of candidates per query. At most `n_candidates` - 1 relevant documents are included,
                 best grade first.
             relevant_from: Split -> lowest grade of a relevant document.
-            keep_query_text: If True, a document with the text of the query may be sampled, unless it is relevant.
+            keep_query_text: If True, the query itself may be sampled, unless it is relevant.
         """
         relevant, answers = self._find_relevant(split, query_ids, relevant_from)
         candidates = self._find_candidates(split, query_ids)
         items = []
         for name in query_ids:
             text = self.dataset.queries[name]
-            own = () if keep_query_text else (text,)
-            excluded = np.concatenate([self._find_by_text(same) for same in {*own, *answers[name]}])
+            own = self._find_own(name, text)[: 0 if keep_query_text else None]
+            excluded = np.concatenate([own, *(self._find_by_text(same) for same in {*answers[name]})])
             query = _make_query(name, text, candidates[name])
             included = np.array(relevant[name][: n_candidates - 1], dtype=np.int64)
             items.append(QueryToSample(query, included, np.unique(excluded), len(relevant[name]) - len(included)))
@@ -80,19 +94,19 @@ class DocumentPool:
     ) -> list[QueryToSample]:
         """Return the queries of a split for which the pool is searched, with nothing added and nearly nothing excluded.
 
-        A document with the text of the query is not retrieved, unless a qrel of the split names it.
+        The query itself is not retrieved, unless a qrel of the split names it.
 
         Args:
             split: Name of the split.
             query_ids: Ids of the queries.
-            keep_query_text: If True, a document with the text of the query may be retrieved.
+            keep_query_text: If True, the query itself may be retrieved.
         """
         candidates, none = self._find_candidates(split, query_ids), np.empty(0, np.int64)
         judged = {(qrel.query_id, qrel.document_id) for qrel in self.dataset.qrels if qrel.split == split}
         items = []
         for name in query_ids:
             text = self.dataset.queries[name]
-            copies = none if keep_query_text else self._find_by_text(text)
+            copies = none if keep_query_text else self._find_own(name, text)
             excluded = [position for position in copies.tolist() if (name, self.ids[position]) not in judged]
             query = _make_query(name, text, candidates[name])
             items.append(QueryToSample(query, none, np.array(excluded, np.int64), 0))
@@ -112,6 +126,13 @@ class DocumentPool:
         number = self._text_numbers.get(compose_text(text))
         positions: Ints = self._by_text[:0]
         return positions if number is None else self._by_text[self._text_starts[number] : self._text_starts[number + 1]]
+
+    def _find_own(self, name: str, text: str) -> Ints:
+        """Return the positions of all documents that are the query itself, see `is_own_document`."""
+        found, position = self._find_by_text(text), self._positions.get(name)
+        if position is None or not is_own_document(name, text, name, self.dataset.documents[name]):
+            return found
+        return np.union1d(found, position)
 
     def _find_relevant(
         self, split: str, query_ids: Sequence[str], relevant_from: Mapping[str, int]
