@@ -31,16 +31,22 @@ from analysis.export import optuna as optuna_file
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
+from analysis.rendering.escaping import render_csv
 from analysis.rendering.output import move_report
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
 from analysis.tables.by_metric import build_subset_scores
-from analysis.tables.frames import build_comparisons_frame, build_runs_frame, build_systems_frame
+from analysis.tables.frames import (
+    build_comparisons_frame,
+    build_runs_frame,
+    build_scores_frame,
+    build_systems_frame,
+)
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
-_STRATA, _SUBSETS = "strata.csv", "subsets.csv"
+_STRATA, _SUBSETS, _SCORES = "strata.csv", "subsets.csv", "scores.csv"
 
 
 @dataclass(frozen=True)
@@ -114,23 +120,27 @@ def write_report(results: Results, folder: Path) -> Report:
             "table.md": pages.render_markdown(analysis),
             "table.tex": latex.render_latex(analysis),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
-            "results.csv": build_runs_frame(analysis).to_csv(index=False, lineterminator="\n"),
+            "results.csv": render_csv(build_runs_frame(analysis)),
             "report.html": pages.render_html(
                 analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}
             ),
         }
         if analysis.strata:
-            texts[_STRATA] = analysis.strata.to_frame().to_csv(index=False, lineterminator="\n")
+            texts[_STRATA] = render_csv(analysis.strata.to_frame())
         by_subset = build_subset_scores(results.plan, analysis.configurations)
         if not by_subset.empty:
-            texts[_SUBSETS] = by_subset.to_csv(index=False, lineterminator="\n")
+            texts[_SUBSETS] = render_csv(by_subset)
+        scores = build_scores_frame(analysis)
+        if not scores.empty:
+            texts[_SCORES] = render_csv(scores)
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
         if results.search is not None:
             optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
         drawn = [path.name for path in figures.find_figure_files(folder)]
-        outdated = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, *drawn} - {*written}  # of a report with more content
+        # Those of a report with more content.
+        outdated = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, _SCORES, *drawn} - {*written}
         move_report(staging, folder, outdated)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

@@ -2,7 +2,8 @@
 
     FOLDER/test.qrels            query 0 document relevance, one line a candidate; of candidates that a first stage
                                  retrieved, query 0 document grade, one line a judgement
-    FOLDER/test/<run id>.run     query Q0 document rank score tag, best first; the tag is <system>-<run id>
+    FOLDER/test/<system>-seed-<seed>-<run id>.run
+                                 query Q0 document rank score tag, best first; the tag is <system>-<run id>
 
 Every other split has the same files. Fields are separated by blanks. So a blank within an id, the sign %, and a # at
 its start are written as in a URL: "a b" is "a%20b", and urllib.parse.unquote returns the id. Candidates with equal
@@ -61,7 +62,7 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
                 qrels = _merge_qrels(qrels, ranked, f"{split} scores of run {run.id}")
                 retrieved = ranked[ranked["score"] != -np.inf]
                 tag = f"{run.config['variant']}-{run.id}"
-                _write_lines(temporary / split / f"{run.id}.run", _format_run_lines(retrieved, tag))
+                _write_lines(temporary / split / _name_file(run), _format_run_lines(retrieved, tag))
             assert qrels is not None
             _write_lines(temporary / f"{split}.qrels", _format_qrel_lines(qrels))
     return sorted(path for path in folder.rglob("*") if path.is_file())
@@ -75,6 +76,11 @@ def escape_blanks(text: str) -> str:
         ('a%20b%205%25', '%231')
     """
     return re.sub(r"[\s%]|^#", lambda match: quote(match[0], safe=""), text)
+
+
+def _name_file(run: Run) -> str:
+    seed = "" if run.seed is None else f"seed-{run.seed}-"
+    return f"{quote(run.config['variant'], safe='+,()=')}-{seed}{run.id}.run"
 
 
 def _rank_candidates(run: Run, split: str) -> pd.DataFrame:

@@ -2,12 +2,18 @@
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from trainables.utils.trec_lines import parse_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LATEX_DELIMITERS: dict[str, Any] = {
     "block_start_string": "<%",
@@ -73,6 +79,22 @@ def escape_markdown(text: str) -> Raw:
 def escape_markdown_cell(text: str) -> Raw:
     """Return the text for a cell of a Markdown table, which a bar would end."""
     return Raw(escape_markdown(text).replace("|", r"\|"))
+
+
+def render_csv(frame: "pd.DataFrame") -> str:
+    """Render a table as CSV in which no text is a formula: one that looks like it begins with an apostrophe.
+
+    Example:
+        >>> import pandas as pd
+        >>> render_csv(pd.DataFrame({"system": ["=1+1", "-0.5", "BERT"], "value": [-1, 2, 3]})).split()
+        ['system,value', "'=1+1,-1", '-0.5,2', 'BERT,3']
+    """
+    shown = frame.map(lambda cell: f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell)
+    return str(shown.to_csv(index=False, lineterminator="\n"))
+
+
+def _is_formula(text: str) -> bool:
+    return len(text) > 1 and text[0] in "=+-@\t\r" and math.isnan(parse_number(text))
 
 
 def render_template(name: str, **values: Any) -> str:

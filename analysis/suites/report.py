@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis.rendering.cells import format_terminal_table
-from analysis.rendering.escaping import render_template
+from analysis.rendering.escaping import render_csv, render_template
 from analysis.rendering.latex import render_sections
 from analysis.rendering.output import move_report
 from analysis.suites.data import SuiteData, build_suite_data
@@ -73,7 +73,7 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
         "table.tex": render_sections(build_sections(data)),
         "report.html": _render_html(data, folder),
         "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
-        "results.csv": build_suite_runs_frame(data).to_csv(index=False, lineterminator="\n"),
+        "results.csv": render_csv(build_suite_runs_frame(data)),
     }
     staging = Path(tempfile.mkdtemp(prefix=".report-", dir=folder))
     try:

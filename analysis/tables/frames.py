@@ -80,6 +80,24 @@ def build_runs_frame(analysis: ReportData) -> pd.DataFrame:
     return frame.astype({"seed": "Int64"})
 
 
+def build_scores_frame(analysis: ReportData) -> pd.DataFrame:
+    """Return the plan's metric of every test query, one row a score: the table that `analysis.compare` reads.
+
+    Returns:
+        Columns system, seed (missing for a system without seeds), query and value, of the systems that are complete on
+        the test split. For a metric of sentence pairs, a query is a pair.
+    """
+    plan, frames = analysis.results.plan, []
+    for system, chosen in analysis.chosen.items():
+        if chosen is None or chosen.find_faults(plan, "test"):
+            continue
+        for seed in chosen.expected_seeds(plan, "test"):
+            values = chosen.runs[seed].evaluate_queries(plan.test_split, plan.metric)
+            columns = {"system": system, "seed": seed, "query": values.index, "value": values.to_numpy()}
+            frames.append(pd.DataFrame(columns).astype({"seed": "Int64"}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
 def _name_score(split: str, score: Score | None) -> dict[str, Any]:
     mean, deviation = (None, None) if score is None else score
     return {f"{split}_mean": mean, f"{split}_sd": deviation}

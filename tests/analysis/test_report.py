@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from analysis import figures
+from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.readers.source import read_folder
@@ -273,6 +274,33 @@ def test_one_seed(tmp_path: Path) -> None:
     assert all(
         c["targets"]["queries"] and c["targets"]["seeds"] is None and c["targets"]["both"] is None for c in stored
     )
+
+
+def test_compare_gives_the_p_values_of_the_report_from_its_scores(study: Path, tmp_path: Path) -> None:
+    report = write_report(read_records(study), tmp_path / "report")
+    table = read_score_file(report.folder / "scores.csv")
+    assert list(table.columns) == ["system", "seed", "query", "value"]
+    declared = [c for c in report.analysis.comparisons if c.baseline == "BERT"]
+    compared = {c.system: c for c in compare(table, ["BERT"]).comparisons}
+    assert len(declared) > 2
+    for c in declared:
+        assert compared[c.system].difference == c.difference
+        assert compared[c.system].targets == c.targets
+
+
+def test_a_name_is_no_formula_in_a_spreadsheet(tmp_path: Path) -> None:
+    runs = [
+        Made(name, seed, 1.0, scores={split: scores(split, 3, 1.0, seed) for split in ("dev", "test")})
+        for name in ("BERT", "=LS")
+        for seed in (1, 2)
+    ]
+    write_records(tmp_path / "study", plan_of(runs, seeds=[1, 2]), runs)
+    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    for path in report.folder.glob("*.csv"):
+        assert not [line for line in path.read_text().splitlines() if "=" in {cell[:1] for cell in line.split(",")}], (
+            path
+        )
+    assert "\n'=LS," in (report.folder / "results.csv").read_text()
 
 
 def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:

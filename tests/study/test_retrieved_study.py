@@ -114,7 +114,8 @@ def test_exported_files_give_the_figures_of_the_report(studies: dict[str, Done],
         runs = [run for run in system.runs.values() if "test" in run.files]
         values = []
         for run in runs:
-            rows = list(ir_measures.read_trec_run(str(tmp_path / f"trec/test/{run.id}.run")))
+            (path,) = (tmp_path / "trec/test").glob(f"{name}-*{run.id}.run")
+            rows = list(ir_measures.read_trec_run(str(path)))
             values.append(ir_measures.calc_aggregate(measures, qrels, rows))
         for measure, score in zip(measures, report.retrieval.rows[name], strict=True):
             assert score is not None

@@ -117,7 +117,7 @@ def _build_qrels(
 ) -> pd.DataFrame:
     order = {name: place for place, name in enumerate(query_ids)}
     rows = [
-        (split, qrel.query_id, qrel.document_id, qrel.grade)
+        (split, qrel.query_id, qrel.document_id, max(qrel.grade, 0))  # a negative grade is a judgement, too
         for qrel in dataset.qrels
         if qrel.split == split and qrel.query_id in order
     ]

@@ -47,7 +47,8 @@ def test_ir_measures_reads_the_metrics_of_the_product(results: Results, tmp_path
     for split in ("dev", "test"):
         qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "trec" / f"{split}.qrels")))
         for run in results.runs:
-            ranking = list(ir_measures.read_trec_run(str(tmp_path / "trec" / split / f"{run.id}.run")))
+            (path,) = (tmp_path / "trec" / split).glob(f"{run.config['variant']}-*{run.id}.run")
+            ranking = list(ir_measures.read_trec_run(str(path)))
             for name, oracle in ORACLES.items():
                 found = {one.query_id: one.value for one in ir_measures.iter_calc([oracle], qrels, ranking)}
                 own = run.evaluate_queries(split, name)
@@ -59,7 +60,7 @@ def test_the_lines_of_a_run(tmp_path: Path) -> None:
     results = made(tmp_path, frame)
     export_trec(results, tmp_path / "trec")
     tag = f"BERT-{results.runs[0].id}"
-    lines = (tmp_path / "trec" / "dev" / f"{results.runs[0].id}.run").read_text().splitlines()
+    lines = (tmp_path / "trec" / "dev" / f"BERT-seed-0-{results.runs[0].id}.run").read_text().splitlines()
     expected = [("d1", 1, "2.0"), ("d0", 2, "0.5"), ("d2", 3, "0.5"), ("d3", 4, "0.3333333333333333")]
     assert lines == [f"dev-0 Q0 {document} {rank} {score} {tag}" for document, rank, score in expected]
     assert (tmp_path / "trec" / "dev.qrels").read_text().splitlines() == [
@@ -67,11 +68,11 @@ def test_the_lines_of_a_run(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["plain", "a b", "100%", "a%20b", "tab\tline\u2028\u00a0end", "ä"])
+@pytest.mark.parametrize("text", ["plain", "a b", "100%", "a%20b", "tab\tline\u2028\u00a0end", "ä", "#1"])
 def test_ids_have_no_blanks_and_can_be_read_back(text: str) -> None:
     assert unquote(escape_blanks(text)) == text
     assert escape_blanks(text).split() == [escape_blanks(text)]
-    assert (escape_blanks(text) == text) == (not set(text) & set(" %\t\u2028\u00a0"))
+    assert (escape_blanks(text) == text) == (not set(text) & set(" %\t\u2028\u00a0#"))
 
 
 def test_ids_with_blanks_are_escaped_in_both_files(tmp_path: Path) -> None:
@@ -88,14 +89,14 @@ def test_a_run_that_only_tells_difficulties_is_left_out(tmp_path: Path) -> None:
             for seed, role in ((1, "baseline"), (0, "scorer"))]  # fmt: skip
     write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
     written = export_trec(read_records(tmp_path / "study"), tmp_path / "trec")
-    assert {path.name for path in written} == {"dev.qrels", f"{runs[0].id}.run"}
+    assert {path.name for path in written} == {"dev.qrels", f"BERT-seed-1-{runs[0].id}.run"}
 
 
 def test_failed_runs_are_left_out(tmp_path: Path) -> None:
     runs = [Made("BERT", 1, 1.0, scores={"dev": scores("dev", 2, 1.0, 1)}), Made("LS", 1, 1.0, 0.1, state="failed")]
     write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
     written = export_trec(read_records(tmp_path / "study"), tmp_path / "trec")
-    assert {path.name for path in written} == {"dev.qrels", f"{runs[0].id}.run"}
+    assert {path.name for path in written} == {"dev.qrels", f"BERT-seed-1-{runs[0].id}.run"}
 
 
 def damaged(kind: str) -> list[pd.DataFrame]:

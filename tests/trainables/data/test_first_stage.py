@@ -13,9 +13,12 @@ from ir_measures import AP, RR, Judged, R, nDCG
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.data import fixtures
+from trainables.data.files.candidates_run import Ranking
+from trainables.data.first_stage import build_retrieved_split
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
+from trainables.data.tasks import IRDataset, Qrel
 from trainables.metrics import describe_retrieval
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -113,6 +116,20 @@ def test_labels_are_those_of_the_qrels_and_what_is_missed_is_known(prepare: Prep
     missed = evaluated.iloc[len(table) :]
     assert sorted(missed["document_id"]) == sorted(f"far{i}" for i in SPLITS["test"])
     assert (missed["relevant"].unique().tolist(), missed["grade"].unique().tolist()) == ([0], [1])
+
+
+def test_a_negative_grade_is_a_judgement(tmp_path: Path) -> None:
+    """A task of another package may keep the grades of spam, which `DatasetBuilder` takes as 0."""
+    qrels = [Qrel("test", "q", name, grade) for name, grade in (("a", 1), ("b", -1), ("c", -2))]
+    dataset = IRDataset({"q": "text"}, dict.fromkeys("abcd", "document"), qrels, [], {}, {}, 0)
+    ranking = Ranking(list("abcd"), np.array([4.0, 3.0, 2.0, 1.0]))
+    settings = RankerTaskSettings(name="beir", evaluation="retrieved")
+    found = build_retrieved_split("test", ["q"], {"q": ranking}, dataset, settings)
+    assert found.candidates["grade"].tolist() == [1, 0, 0, -1]
+    oracle = ir_measures.calc_aggregate(
+        [Judged @ 4], {"q": {"a": 1, "b": -1, "c": -2}}, {"q": dict(zip("abcd", [4.0, 3.0, 2.0, 1.0], strict=True))}
+    )
+    assert found.counts["judged"] == oracle[Judged @ 4] == 0.75
 
 
 def test_the_recall_is_that_of_ir_measures(prepare: Prepare) -> None:

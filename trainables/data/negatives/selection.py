@@ -67,6 +67,8 @@ def find_nearest(order: Floats, n: int) -> Ints:
         >>> find_nearest(np.array([0.5, 0.0, 0.9, 0.5]), n=3).tolist()
         [2, 0, 3]
     """
+    if not len(order):
+        return np.empty(0, np.int64)
     blocks = math.isqrt(len(order))
     width = len(order) // blocks
     bound = np.nextafter(0.0, 1.0)

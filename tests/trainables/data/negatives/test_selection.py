@@ -115,3 +115,7 @@ def test_as_the_authors_the_nearest_of_all_are_taken_and_the_relevant_ones_among
     for replace in (False, True):
         with pytest.raises(PoolError, match=f"{left} documents are left for {left + 1} negatives"):
             sample_negatives("q", order, excluded, left + 1, replace)
+
+
+def test_nothing_is_near_in_an_empty_pool() -> None:
+    assert find_nearest(np.empty(0), 3).tolist() == []
