@@ -263,6 +263,14 @@ def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(
     assert [*tmp_path.rglob("*")] == [mine.parent, mine]
 
 
+def test_an_ensemble_names_no_model_outside_its_folder(
+    data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ensemble.json").write_text(json.dumps({"models": [str(data.model)]}))
+    assert main([str(tmp_path), *data.inputs[1:], f"--out={tmp_path}/new.run"]) == 2
+    assert f"in ensemble.json of {tmp_path.name!r}; expected the name of a folder inside it" in capsys.readouterr().err
+
+
 def test_two_commands_do_not_write_the_same_run(data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from filelock import FileLock
 

@@ -19,7 +19,7 @@ from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
 from trainables.models.dropout import NO_DROPOUT
 from trainables.models.packing import PackedBatch, PackedLayout
-from trainables.models.pretrained import check_model_settings
+from trainables.models.pretrained import check_model_settings, check_subfolder, report_unloadable
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
@@ -108,18 +108,18 @@ def load_classifier(path: Path) -> Classifier:
             another number of labels, an unknown architecture, or weights that do not fit.
     """
     check_model_settings(path, BaseModelSettings(max_length=8))
-    names = json.loads((path / "config.json").read_text(encoding="utf-8")).get("architectures") or [""]
+    names = _read_settings(path / "config.json").get("architectures")
+    name = str(names[0]) if isinstance(names, list) and names else "model without architecture"
     modules = _read_modules(path)
-    if len(modules) <= 1 and names[0].endswith(_CLASSIFIER):
+    if len(modules) <= 1 and name.endswith(_CLASSIFIER):
         return _load_sequence_classifier(path).eval()
     if not modules:
-        raise UserError("MODEL", f"{path.name!r} has a {names[0] or 'model without architecture'}", _EXPECTED)
+        raise UserError("MODEL", f"{path.name!r} has a {name}", _EXPECTED)
     return _load_cross_encoder(path, modules).eval()
 
 
 def _load_sequence_classifier(path: Path) -> Classifier:
-    config = AutoConfig.from_pretrained(path, local_files_only=True)
-    get_architecture(config.model_type)
+    config = _load_config(path)
     _check_labels(path, int(config.num_labels))
     model = _load_weights(AutoModelForSequenceClassification, path, config)
     encoder = getattr(model, model.base_model_prefix)
@@ -141,7 +141,8 @@ def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
     layers = list[Any]()
     for module in modules[2:]:
         _check_dense(path, module.folder)
-        layers.append(Dense.load(str(path), subfolder=module.folder, local_files_only=True))
+        with report_unloadable(path, "MODEL"):
+            layers.append(Dense.load(str(path), subfolder=module.folder, local_files_only=True))
     if layers[-1].module_output_name != "scores":
         raise UserError(
             "MODEL",
@@ -149,16 +150,20 @@ def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
             'the output "scores"',
         )
     _check_labels(path, int(layers[-1].out_features))
-    config = AutoConfig.from_pretrained(path, local_files_only=True)
-    encoder = _load_weights(AutoModel, path, config)
+    encoder = _load_weights(AutoModel, path, _load_config(path))
     return Classifier(_pack(encoder), pooling, _DenseHead(layers), separator)
+
+
+def _load_config(path: Path) -> Any:
+    with report_unloadable(path, "MODEL"):
+        return AutoConfig.from_pretrained(path, local_files_only=True)
 
 
 def _load_weights(loader: Any, path: Path, config: Any) -> Any:
     """Return the model of transformers, with all of its weights from the file but those of an unused pooler."""
-    model, info = loader.from_pretrained(
-        path, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True, output_loading_info=True
-    )
+    options = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True, "output_loading_info": True}
+    with report_unloadable(path, "MODEL"):
+        model, info = loader.from_pretrained(path, config=config, **options)
     unused = "pooler." if loader is AutoModel else None
     if missing := sorted(name for name in info["missing_keys"] if unused is None or not name.startswith(unused)):
         raise UserError("MODEL", f"{path.name!r} has no weights for {missing[0]}", "the weights of all layers")
@@ -236,6 +241,8 @@ def _read_modules(path: Path) -> list[_Module]:
         raise UserError("MODEL", f"modules.json in {path.name!r} is damaged", "the model's own file") from error
     if foreign:
         raise UserError("MODEL", f"{path.name!r} has the module {foreign[0]}", _EXPECTED)
+    for module in modules:
+        check_subfolder(path / "modules.json", module.folder)
     settings = _read_settings(path / "config_sentence_transformers.json")
     if settings.get("default_prompt_name"):
         raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")

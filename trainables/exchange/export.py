@@ -23,6 +23,9 @@ from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.transformer import Transformer as Encoder
 
+_COSINE_FILE = Path(str(cosine_pooling.__file__)).name
+"""Name of the code of the cosine pooling in an exported folder."""
+
 
 def has_classifier(model: CrossEncoder) -> bool:
     """Return whether transformers has a model for sequence classification that computes what this ranker does."""
@@ -60,6 +63,28 @@ def save_cross_encoder(
         exported.save_pretrained(str(folder), create_model_card=False)
     if model.pooling == "cosine":
         _add_cosine_code(folder)
+
+
+def load_cross_encoder(folder: Path) -> ExportedCrossEncoder:
+    """Return an exported ranker as its users load it, but with this project's own class for the cosine pooling.
+
+    So nothing in the folder is executed, and it need not be trusted.
+
+    Args:
+        folder: folder that `save_cross_encoder` wrote.
+    """
+    place = str(folder)
+    if not (folder / _COSINE_FILE).is_file():
+        loaded: ExportedCrossEncoder = ExportedCrossEncoder(place, device="cpu", local_files_only=True)
+        return loaded
+    classes = {"Transformer": Transformer, "CosinePooling": cosine_pooling.CosinePooling, "Dense": Dense}
+    rows = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    modules = [
+        classes[row["type"].rpartition(".")[2]].load(place, subfolder=row["path"], local_files_only=True)
+        for row in rows
+    ]
+    loaded = ExportedCrossEncoder(modules=modules, device="cpu", activation_fn=nn.Identity())
+    return loaded
 
 
 def save_sentence_encoder(
@@ -161,8 +186,7 @@ def _make_score_layer(model: CrossEncoder) -> dict[str, Tensor]:
 
 def _add_cosine_code(folder: Path) -> None:
     """Put the code of the cosine pooling into the folder, and refer to it there."""
-    source = Path(str(cosine_pooling.__file__))
-    shutil.copyfile(source, folder / source.name)
+    shutil.copyfile(str(cosine_pooling.__file__), folder / _COSINE_FILE)
     file = folder / "modules.json"
     modules = json.loads(file.read_text(encoding="utf-8"))
     for module in modules:

@@ -8,10 +8,12 @@ import importlib.util
 import json
 import os
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trainables.models.architectures import ARCHITECTURES, Architecture, get_architecture, require_separate_layers
+from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
@@ -39,6 +41,10 @@ _VOCABULARY_FILES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges
 """Groups of file patterns; a model needs all files of at least one group as its vocabulary."""
 ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Patterns of the files of a sentence encoder, in its folder and below it."""
+_POSITIONS = "embeddings.position_embeddings"
+"""Path of the position embeddings, in models that have them."""
+_OWN_ATTENTION = (None, "eager", "sdpa")
+"""Attention functions that a config.json may name: those that transformers has itself, without a kernel of the hub."""
 SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 """Tokenizer classes of these model types that have no fast version."""
 
@@ -55,7 +61,8 @@ def resolve_model_path(
         files: patterns of the files to download.
 
     Raises:
-        UserError: if the package or folder does not exist, or if a hub id can be neither found nor downloaded.
+        UserError: if the package or folder does not exist, if a hub id can be neither found nor downloaded, or if the
+            files ask for code that is not that of transformers.
     """
     if name.startswith("package:"):
         module, _, inside = name.removeprefix("package:").partition("/")
@@ -85,7 +92,27 @@ def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
 def _require_model_folder(path: Path, name: str, key: str) -> Path:
     if not (path / "config.json").is_file():
         raise UserError(key, f"no model at {name!r}", "a folder with config.json and model.safetensors")
+    _refuse_foreign_code(path, key)
     return path
+
+
+def _refuse_foreign_code(path: Path, key: str) -> None:
+    """Raise an error for a model that asks for code in its folder or on the hub, or for quantised weights.
+
+    Every model passes here before a library reads it. So nothing depends on what the libraries do by default, and no
+    copy of such a configuration gets into an exported folder, whose users may trust its code.
+    """
+    config = _read_json_object(path / "config.json", key)
+    for name in ("config.json", "tokenizer_config.json"):
+        if (path / name).is_file() and _read_json_object(path / name, key).get("auto_map"):
+            found = f"auto_map in {name} of {path.name!r}: the type {config.get('model_type')!r} has code of its own"
+            raise UserError(key, found, "a model without code, since nothing of a model's folder is executed")
+    for name in ("attn_implementation", "_attn_implementation"):
+        if config.get(name) not in _OWN_ATTENTION:
+            found = f"{name} = {config[name]!r} in config.json of {path.name!r}"
+            raise UserError(key, found, "eager, sdpa or no such key, since no kernel is downloaded")
+    if config.get("quantization_config"):
+        raise UserError(key, f"quantization_config in config.json of {path.name!r}", "weights that are not quantised")
 
 
 def find_local_model(name: str) -> Path | None:
@@ -103,7 +130,7 @@ def find_local_model(name: str) -> Path | None:
         folder = Path(snapshot_download(name, allow_patterns=[*_COMMON_FILES, *_OPTIONAL_FILES], local_files_only=True))
     except LocalEntryNotFoundError:
         return None
-    return folder if (folder / "model.safetensors").is_file() else None
+    return _require_model_folder(folder, name, "model.name") if (folder / "model.safetensors").is_file() else None
 
 
 def _is_hub_id(name: str) -> bool:
@@ -132,10 +159,62 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
         raise UserError(key, problem, "a network connection, a model in the hub's cache, or a local folder") from error
 
 
+def check_subfolder(file: Path, name: object) -> None:
+    """Raise an error for the name of a subfolder, in a file of a model, that is a place outside the model's folder.
+
+    Raises:
+        UserError: if it is.
+
+    Example:
+        >>> check_subfolder(Path("ranker/modules.json"), "2_Dense")
+    """
+    if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise UserError("MODEL", f"{name!r} in {file.name} of {file.parent.name!r}", "the name of a folder inside it")
+
+
+@contextmanager
+def report_unloadable(path: Path, key: str = "model.name") -> Iterator[None]:
+    """Report in one line that a library cannot load the files of a model, which do not fit each other.
+
+    Errors of the disk and a lack of memory are passed on.
+
+    Raises:
+        UserError: the library cannot load them.
+    """
+    try:
+        yield
+    except (MemoryError, UserError):
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [""])[-1][:200]
+        if (isinstance(error, OSError) and error.errno) or "allocate" in str(error):
+            raise
+        found = f"{path.name!r} cannot be loaded ({type(error).__name__}: {reason})"
+        raise UserError(key, found, "a folder whose config.json, tokenizer and weights belong together") from error
+
+
 def read_max_tokens(path: Path) -> int:
-    """Return the number of tokens of the longest text that the model accepts."""
-    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    return int(config["max_position_embeddings"]) - _count_reserved_positions(config)
+    """Return the number of tokens of the longest text that the model accepts.
+
+    Raises:
+        UserError: if its config.json has no such number.
+    """
+    config = _read_json_object(path / "config.json")
+    return _read_number(path, config, "max_position_embeddings") - _count_reserved_positions(path, config)
+
+
+def _read_number(path: Path, config: dict[str, Any], name: str, smallest: int = 1) -> int:
+    """Return a whole number of the model's configuration.
+
+    Raises:
+        UserError: if it is missing, or no whole number of this size.
+    """
+    value = config.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
+        found = f"{name} = {value!r}" if name in config else f"no {name}"
+        expected = f"a whole number from {smallest}"
+        raise UserError("model.name", f"{found} in config.json of {path.name!r}", expected)
+    return value
 
 
 def read_architecture(path: Path) -> Architecture:
@@ -144,7 +223,7 @@ def read_architecture(path: Path) -> Architecture:
     Raises:
         UserError: if it is unknown.
     """
-    return get_architecture(json.loads((path / "config.json").read_text(encoding="utf-8")).get("model_type"))
+    return get_architecture(_read_json_object(path / "config.json").get("model_type"))
 
 
 def count_layers_to_reinitialize(path: Path, n_fresh: int) -> int:
@@ -153,16 +232,17 @@ def count_layers_to_reinitialize(path: Path, n_fresh: int) -> int:
     Raises:
         UserError: if the architecture is unknown, or if its layers share their weights.
     """
-    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config = _read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
     require_separate_layers(config["model_type"], "model.reinit_layers", n_fresh)
-    return int(config[architecture.layer_count])
+    return _read_number(path, config, architecture.layer_count)
 
 
-def _count_reserved_positions(config: dict[str, Any]) -> int:
+def _count_reserved_positions(path: Path, config: dict[str, Any]) -> int:
     """Return the number of positions that no token uses."""
-    architecture = ARCHITECTURES.get(config.get("model_type", ""))
-    return int(config.get("pad_token_id", 1)) + 1 if architecture and architecture.positions_follow_padding else 0
+    if not get_architecture(config.get("model_type")).positions_follow_padding:
+        return 0
+    return 1 + _read_number(path, {"pad_token_id": 1, **config}, "pad_token_id", smallest=0)
 
 
 def check_model_settings(path: Path, model: BaseModelSettings) -> None:
@@ -171,20 +251,18 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     Raises:
         UserError: if the architecture is unknown, if the settings ask for more layers or tokens than the model has or
             leave no layer to train, if layers that share their weights are to be frozen, or if the model's files are
-            missing, damaged or unsupported.
+            missing, damaged, unsupported or of different sizes.
     """
     config = _read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
-    layers, length = config.get(architecture.layer_count), config.get("max_position_embeddings")
-    if length is not None:
-        length -= _count_reserved_positions(config)
-    if layers is not None and model.layers is not None and model.layers > layers:
+    layers, length = _read_number(path, config, architecture.layer_count), read_max_tokens(path)
+    if model.layers is not None and model.layers > layers:
         raise UserError("model.num_layers", model.layers, f"at most the model's {layers}")
-    if layers is not None and model.frozen_layers >= (model.layers or layers):
+    if model.frozen_layers >= (model.layers or layers):
         raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
     if model.frozen_layers:
         require_separate_layers(config["model_type"], "model.frozen_layers", model.frozen_layers)
-    if length is not None and model.max_length > length:
+    if model.max_length > length:
         raise UserError("model.max_length", model.max_length, f"at most the model's {length}")
     if not any(all(_list_matching_files(path, name) for name in names) for names in _VOCABULARY_FILES):
         expected = ", ".join(" with ".join(names) for names in _VOCABULARY_FILES[:-1])
@@ -199,38 +277,69 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     tokenizer = tokenizer_config.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
+    shapes = dict[str, list[int]]()
     for name in _list_weight_files(path):
         if not (path / name).is_file():
             raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
-        if name.endswith(".safetensors") and not _is_complete(path / name):
-            raise UserError("model.name", f"{name} in {path.name!r} is incomplete", "the complete file")
+        if name.endswith(".safetensors"):
+            shapes |= _read_shapes(path / name)
+    _check_sizes(path, config, architecture, shapes)
 
 
-def _read_json_object(file: Path) -> dict[str, Any]:
+def _check_sizes(
+    path: Path, config: dict[str, Any], architecture: Architecture, shapes: Mapping[str, Sequence[int]]
+) -> None:
+    """Raise an error for a configuration of another size than the weights.
+
+    Transformers would draw the weights of layers that the files lack. It refuses the others itself, and weights of
+    other shapes, when a trial loads them.
+
+    Raises:
+        UserError: if the weights have other words or positions, or fewer layers, than config.json says.
+    """
+    for name, shape in shapes.items():
+        for part, key in ((architecture.word_embeddings, "vocab_size"), (_POSITIONS, "max_position_embeddings")):
+            if f".{name}".endswith(f".{part}.weight") and key in config and [config[key]] != shape[:1]:
+                found = f"{key} = {config[key]} in config.json of {path.name!r}"
+                raise UserError("model.name", found, f"that of its weights, where {name} has the shape {shape}")
+    layer = re.compile(rf"(?:^|\.){re.escape(architecture.layers)}\.(\d+)\.")
+    n_layers = 1 + max((int(match[1]) for name in shapes if (match := layer.search(name))), default=-1)
+    if not architecture.shares_layers and n_layers < config[architecture.layer_count]:
+        found = f"{architecture.layer_count} = {config[architecture.layer_count]} in config.json of {path.name!r}"
+        raise UserError("model.name", found, f"at most {n_layers}, as many layers as the weights have")
+
+
+def _read_json_object(file: Path, key: str = "model.name") -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise UserError(
-            "model.name", f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file"
-        )
+        raise UserError(key, f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file")
     return content
 
 
-def _is_complete(weights: Path) -> bool:
-    """Return whether the file is as long as its header says.
+def _read_shapes(weights: Path) -> dict[str, list[int]]:
+    """Return the shapes of the tensors in a file by name.
 
     The file consists of 8 bytes with the length of the header, the header and the tensors.
+
+    Raises:
+        UserError: if the file is not as long as its header says.
     """
+    size = weights.stat().st_size
     with weights.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         try:
-            header = json.loads(stream.read(length) if length < weights.stat().st_size else b"")
-            ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return False
-    return 8 + length + max(ends, default=0) == weights.stat().st_size
+            header = json.loads(stream.read(length) if length < size else b"")
+            header.pop("__metadata__", None)
+            end = max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
+            shapes = {name: [*map(int, tensor["shape"])] for name, tensor in header.items()}
+        except (ValueError, LookupError, TypeError, AttributeError):
+            end, shapes = -1, {}
+    if 8 + length + end != size:
+        raise UserError("model.name", f"{weights.name} in {weights.parent.name!r} is incomplete", "the complete file")
+    return shapes
 
 
 def hash_model_files(path: Path) -> str:
@@ -271,15 +380,29 @@ def _list_weight_files(path: Path) -> list[str]:
         UserError: if the index is damaged.
     """
     single, index = "model.safetensors", "model.safetensors.index.json"
-    configured = json.loads((path / "config.json").read_text(encoding="utf-8")).get("transformers_weights")
+    configured = _read_json_object(path / "config.json").get("transformers_weights")
     first = configured or (single if (path / single).is_file() or not (path / index).is_file() else index)
+    _check_file_name(path, "transformers_weights in config.json", first)
     if not first.endswith(".index.json") or not (path / first).is_file():
         return [first]
     try:
-        return [first, *sorted(set(json.loads((path / first).read_text(encoding="utf-8"))["weight_map"].values()))]
+        names = sorted(set(json.loads((path / first).read_text(encoding="utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{first} in {path.name!r} is damaged ({error})"
         raise UserError("model.name", reason, "an index that names the files of the weights") from error
+    for name in names:
+        _check_file_name(path, f"weight_map in {first}", name)
+    return [first, *names]
+
+
+def _check_file_name(path: Path, where: str, name: object) -> None:
+    """Raise an error for a file of weights that is not in the model's folder itself.
+
+    Raises:
+        UserError: if the name is that of no file, or of one in another folder.
+    """
+    if not isinstance(name, str) or Path(name).name != name:
+        raise UserError("model.name", f"{name!r} in the {where} of {path.name!r}", "the name of a file in this folder")
 
 
 def _hash_files(path: Path, names: list[str]) -> str:

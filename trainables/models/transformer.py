@@ -21,6 +21,7 @@ from trainables.models.layers import (
     split_encoder,
 )
 from trainables.models.packing import PackedBatch, PackedLayout
+from trainables.models.pretrained import report_unloadable
 from trainables.models.projections import join_projections
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.random import derive_seed
@@ -151,17 +152,18 @@ def load_pretrained(path: Path, seed: int, vocabulary_size: int = 0) -> Any:
             and are the same for every seed, since frozen layers are shared. Default 0: no tokens are added.
 
     Raises:
-        UserError: if the architecture is not one of the known types.
+        UserError: if the architecture is not one of the known types, or the files do not fit each other.
     """
-    config = AutoConfig.from_pretrained(path, local_files_only=True)
-    architecture = get_architecture(config.model_type)
-    for name in architecture.dropouts:
-        setattr(config, name, 0.5)  # any number: the rate is that of `Dropout`
-    torch.manual_seed(derive_seed(seed, "head", 0))
-    # The model stays in evaluation mode, because dropout is done by `Dropout`, never by the modules' own layers.
-    base = AutoModel.from_pretrained(
-        path, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True
-    ).eval()
+    with report_unloadable(path):
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        architecture = get_architecture(config.model_type)
+        for name in architecture.dropouts:
+            setattr(config, name, 0.5)  # any number: the rate is that of `Dropout`
+        torch.manual_seed(derive_seed(seed, "head", 0))
+        # The model stays in evaluation mode, because dropout is done by `Dropout`, never by the modules' own layers.
+        base = AutoModel.from_pretrained(
+            path, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True
+        ).eval()
     if architecture.padding_mask is None:
         use_packed_attention(base)
     if vocabulary_size > base.config.vocab_size:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from sentence_transformers import CrossEncoder as LoadedCrossEncoder
 from torch import Tensor
 
 from trainables.data.tasks import get_task
-from trainables.exchange.export import has_classifier, save_cross_encoder
+from trainables.exchange.export import has_classifier, load_cross_encoder, save_cross_encoder
 from trainables.losses import LOSSES
 from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.runner import RankerData, list_standardization_rows
@@ -93,9 +92,7 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
     task = get_task(specification.task.name)
     separators = specification.task.separators
     texts = [queries[name] if separators else " ".join(task.split_utterances(queries[name])) for name in frame.query_id]
-    model = LoadedCrossEncoder(
-        str(folder), device="cpu", local_files_only=True, trust_remote_code=specification.model.pooling == "cosine"
-    )
+    model = load_cross_encoder(folder)
     read = [truncate_words(text, specification.task.document_words) for text in documents[frame.document_id]]
     pairs = list(zip(texts, read, strict=True))
     return positions, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)

@@ -4,7 +4,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainables.models.pretrained import ENCODER_FILES, hash_encoder_files, read_max_tokens, resolve_model_path
+from trainables.models.pretrained import (
+    ENCODER_FILES,
+    check_subfolder,
+    hash_encoder_files,
+    read_max_tokens,
+    resolve_model_path,
+)
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -45,6 +51,8 @@ def resolve_models(name: str) -> list[Path]:
     except (ValueError, KeyError, TypeError) as error:
         expected = 'an object like {"models": ["seed-1", "seed-2"]}'
         raise UserError("MODEL", f"{folder / ENSEMBLE_FILE} is damaged", expected) from error
+    for member in names:
+        check_subfolder(folder / ENSEMBLE_FILE, member)
     if not members:
         raise UserError("MODEL", f"{folder / ENSEMBLE_FILE} lists no model", "at least one")
     return [resolve_model_path(str(member.absolute()), "MODEL") for member in members]

@@ -147,6 +147,8 @@ def test_other_modules_are_refused_in_one_line(tmp_path: Path) -> None:
     (saved / "2_Dense" / "model.safetensors").rename(saved / "2_Dense" / "pytorch_model.bin")
     assert "no model.safetensors in saved/2_Dense" in refusal(saved)
     modules = json.loads((saved / "modules.json").read_text())
+    (saved / "modules.json").write_text(json.dumps([*modules[:2], {**modules[2], "path": "../2_Dense"}]))
+    assert "'../2_Dense' in modules.json of 'saved'; expected the name of a folder inside it" in refusal(saved)
     modules[2]["type"] = "own.package.Dense"
     (saved / "modules.json").write_text(json.dumps(modules))
     assert "has the module own.package.Dense" in refusal(saved)

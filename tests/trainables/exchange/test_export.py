@@ -12,7 +12,7 @@ from tests.trainables.exchange.exports import score_with_transformers
 from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, name_token_types, write_model
 from trainables.data.ranking_tokens import get_pair_special_tokens
 from trainables.exchange.classifier import load_classifier
-from trainables.exchange.export import save_cross_encoder, save_sentence_encoder
+from trainables.exchange.export import load_cross_encoder, save_cross_encoder, save_sentence_encoder
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
@@ -131,6 +131,9 @@ def test_the_cosine_is_a_module_whose_code_is_in_the_folder(
     with pytest.raises(ValueError, match="trust_remote_code=True"):
         LoadedCrossEncoder(str(folder))
     assert type(loaded[1]).__module__.startswith("transformers_modules.")
+    with (folder / "cosine_pooling.py").open("a") as code:
+        code.write("raise SystemExit('the code in the folder was run')\n")
+    np.testing.assert_allclose(load_cross_encoder(folder).predict(PAIRS), expected, rtol=0, atol=1e-5)
     with torch.inference_mode():
         own = load_classifier(folder)(encode_pairs(path)).numpy()  # it does not run the code in the folder
     np.testing.assert_allclose(own, expected, rtol=0, atol=1e-5)

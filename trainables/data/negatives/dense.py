@@ -74,4 +74,6 @@ def embed_texts(texts: Sequence[str], encoder: str, batch_size: int = 32) -> npt
 def _load_encoder(name: str) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(pretrained.resolve_encoder_path(name)), device="cpu", local_files_only=True)
+    path, key = pretrained.resolve_encoder_path(name), "task.sampler.encoder"
+    with pretrained.report_unloadable(path, key):
+        return SentenceTransformer(str(path), device="cpu", local_files_only=True)
