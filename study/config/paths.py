@@ -30,8 +30,13 @@ def find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
     if folder and not os.path.isfile(folder / "config.json"):
         state = "has no config.json" if os.path.isdir(folder) else "does not exist"
         yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
-    for key, path in (("output.folder", study.folder), ("cache.folder", study.cache)):
-        if fault := _find_folder_fault(path):
+    for key, path, url_key in (
+        ("output.folder", study.folder, "output.remote"),
+        ("cache.folder", study.cache, "cache.checkpoints"),
+    ):
+        if scheme := next((part for part in path.parts if part.endswith(":")), None):
+            yield key, f"the URL {scheme}//...", f"a folder on a disk; {url_key} takes a URL"
+        elif fault := _find_folder_fault(path):
             yield key, repr(str(path)), fault
     for key, place in (
         ("cache.stages", study.caching.stages and study.checkpoints_url),

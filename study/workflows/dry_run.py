@@ -14,7 +14,7 @@ from study.config.spaces import chooses_by_scores, count_configurations, count_p
 from study.config.systems import UNTRAINED, get_baseline, list_trained_scores
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
-from study.execution.slots import check_cores, get_local_concurrency
+from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
@@ -25,6 +25,7 @@ from study.utils.console import print_line
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
+from trainables.specs.environment import count_gpus
 from trainables.specs.plugin import Throughput
 from trainables.utils.cli import print_escaped
 from trainables.utils.text_overlap import describe_overlap
@@ -55,8 +56,9 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
             (in words; None without), model, seeds, confirm_seeds, group_size, systems (one row for each), runs,
             training, instances (bounds), sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost
-            (hours), metric, detectable, families (of the plan's comparisons) and fresh_seeds (rows of
-            `seed_preview.build_seed_rows`; empty if the study chooses nothing).
+            (hours), metric, detectable, families (of the plan's comparisons), problems (for which a start on this
+            machine would be refused) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the study
+            chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
@@ -67,8 +69,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)
     cluster = get_cluster_address(study)
+    check_environment_variables(cluster)
     if cluster is None:
         check_cores(study)
+    has_no_gpu = cluster is None and study.resources.gpu > 0 and not count_gpus()
     measured: list[Throughput] = []
     if estimate_cost:
         from study.workflows.throughput import measure_study_throughput
@@ -136,6 +140,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
         "families": document["families"],
+        "problems": [f"resources.gpu: {study.resources.gpu:g}, but this machine has no GPU"] if has_no_gpu else [],
         "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
     }
     return Preview(values)
@@ -286,7 +291,8 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         is_possible = preview["metric"] in LOWER_IS_BETTER or effect < get_measure(preview["metric"]).max_value
         size = f"about {effect:.4f}" if is_possible else "above the largest possible gain"
         effect_text = f"{size} with 80 % power, from the report"
-    return [*lines, f"minimum detectable effect: {effect_text}"]
+    lines.append(f"minimum detectable effect: {effect_text}")
+    return lines + [f"a start here would be refused: {problem}" for problem in preview["problems"]]
 
 
 def _format_family(family: PlannedFamily) -> str:

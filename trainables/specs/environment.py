@@ -3,6 +3,7 @@
 Torch is loaded only for a GPU.
 """
 
+import ctypes
 import platform
 from functools import cache
 from importlib.metadata import version
@@ -52,6 +53,16 @@ def detect_environment(device: DeviceType = "cpu") -> Environment:
         transformers=version("transformers"),
         numpy=version("numpy"),
     )
+
+
+def count_gpus() -> int:
+    """Return the number of GPUs that the CUDA driver shows to this process; loads no torch."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:  # no driver
+        return 0
+    count = ctypes.c_int()
+    return count.value if not driver.cuInit(0) and not driver.cuDeviceGetCount(ctypes.byref(count)) else 0
 
 
 def _get_gpu_name() -> str:

@@ -6,12 +6,16 @@ An installed package adds to a registry by an entry point, which it names in its
     rbp = "own_package.entries:RBP"
 """
 
+import ast
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from trainables.utils.errors import MachineError, UserError, raise_if_any
@@ -174,6 +178,8 @@ class Registry(Mapping[str, T]):
                 if other := next((other for other in entries if _share_a_name(entry, other)), None):
                     owner = other.provider.place if other.provider else "this project"
                     raise UserError(entry.place, f"the name {entry.name}, which {owner} has", _FREE_NAME)
+                if isinstance(entry.target, str):
+                    check_module(entry, entry.target)
                 entries.append(self._complete(entry, entries) if self._complete else entry)
             except UserError as error:
                 errors.append(error)
@@ -272,25 +278,48 @@ def load_object(reference: str) -> Any:
 
 
 def check_module(entry: Entry, reference: str) -> None:
-    """Raise an error if there is no module of the name in a reference of an installed package; import none.
+    """Raise an error if a reference of an installed package can refer to nothing; the module is not imported.
 
     Args:
         entry: entry that has the reference.
         reference: "module:attribute".
 
     Raises:
-        UserError: if there is no such module.
+        UserError: if there is no such module, or its source defines no such attribute.
     """
-    module = reference.partition(":")[0]
-    if entry.provider and not _has_module(module):
+    module, _, attribute = reference.partition(":")
+    if not entry.provider:
+        return
+    if (spec := _find_module(module)) is None:
         raise UserError(entry.place, f"{reference} (no module {module})", _REPAIR)
+    if attribute and not _has_name(spec, attribute.partition(".")[0]):
+        raise UserError(entry.place, f"{reference} (module {module} has no {attribute})", _REPAIR)
 
 
-def _has_module(name: str) -> bool:
+def _find_module(name: str) -> ModuleSpec | None:
     try:
-        return find_spec(name) is not None
+        return find_spec(name)
     except (ImportError, ValueError, AttributeError):  # a package around it is missing, or the name is empty
-        return False
+        return None
+
+
+def _has_name(spec: ModuleSpec, name: str) -> bool:
+    """Return whether a module has a name, or may have it where its source does not say so."""
+    if spec.name in sys.modules:
+        return hasattr(sys.modules[spec.name], name)
+    source = Path(spec.origin or "")
+    if source.suffix != ".py":
+        return True
+    names = set[str]()
+    for node in ast.walk(ast.parse(source.read_bytes())):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Name():
+                names.add(node.id)
+            case ast.alias():
+                names.add(node.asname or node.name)
+    return not names.isdisjoint({name, "__getattr__", "*"})
 
 
 def check_installed(packages: Iterable[str]) -> None:

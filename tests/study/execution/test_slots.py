@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from study.config.loader import load_study
-from study.execution.slots import get_local_concurrency
+from study.execution.slots import connect_or_check, get_local_concurrency
 from study.workflows.dry_run import build_preview
 from trainables.utils.errors import UserError
 
@@ -43,3 +43,37 @@ def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path:
     with pytest.raises(UserError, match=r"training\.threads: 5"):
         build_preview(load_study("quick", ["training.threads=5", *folders]))
     assert build_preview(load_study("quick", ["training.threads=5", "resources.address=head:6379", *folders]))["runs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("TUNE_RESULT_DIR", "/x", "none, because Ray Tune refuses it: unset TUNE_RESULT_DIR"),
+        ("TMPDIR", f"/tmp/{'x' * 95}", r"at most \d+ bytes, for the sockets of Ray: export RAY_TMPDIR=/tmp"),
+        ("RAY_TMPDIR", f"/tmp/{'x' * 40}", r"at most \d+ bytes, for the sockets of Ray"),
+    ],
+)
+def test_variables_with_which_ray_does_not_start_are_named_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: str
+) -> None:
+    study = load_study("quick", [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"])
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    assert connect_or_check(study) is None
+    monkeypatch.setenv(name, value)
+    for start in (connect_or_check, build_preview):
+        with pytest.raises(UserError, match=f"environment variable {name}: .*; expected .*{expected}"):
+            start(study)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_preview_names_a_gpu_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
+    monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 0)
+    preview = build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))
+    assert "\na start here would be refused: resources.gpu: 0.5, but this machine has no GPU" in str(preview)
+    assert not build_preview(load_study("quick", folders))["problems"]
+    monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 1)
+    assert not build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))["problems"]
+    on_cluster = ["resources.gpu=0.5", "resources.address=head:6379", *folders]
+    monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 0)
+    assert not build_preview(load_study("quick", on_cluster))["problems"]

@@ -98,7 +98,16 @@ WRONG = {
         "no range for the setting power; expected Annotated[float",
     ),
     "schedule that is not there": (
-        {"schedules": {"x": "broken:MADE"}}, entry("power", "'broken:power'"), "broken:power (AttributeError: module 'b"
+        {"schedules": {"x": "broken:MADE"}}, entry("power", "'broken:power'"), "broken:power (module broken has no power)"
+    ),
+    "task that is not there": (
+        {"tasks": {"x": "broken:MADE"}}, entry("mine", "'broken:TASK'"), "broken:TASK (module broken has no TASK); expe"
+    ),
+    "target in a module that is not loaded": (
+        {"tasks": {"x": "broken:MADE"}}, entry("mine", "'cProfile:TASK'"), "cProfile:TASK (module cProfile has no TASK)"
+    ),
+    "module of a target is not there": (
+        {"negative_samplers": {"x": "broken:MADE"}}, entry("mine", "'no_such:f'"), "no_such:f (no module no_such); exp"
     ),
     "label is taken": (
         {"losses": {"x": "broken:MADE"}},
