@@ -105,7 +105,7 @@ class LocalStorage(Storage):
         """Create a marker exclusively (O_EXCL); return whether it was created."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            descriptor = os.open(self.folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            descriptor = os.open(self.folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
             return False
         try:

@@ -52,7 +52,8 @@ def write_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
 def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary folder that becomes `path` if the block succeeds.
 
-    If `path` exists already, the existing folder is kept: another process wrote the same content.
+    If `path` exists already, the existing folder is kept: another process wrote the same content. Its files can be read
+    by whom the umask lets read, also those that a library wrote for their owner alone, as safetensors does.
 
     Args:
         path: the folder; its parents are created if needed.
@@ -63,10 +64,14 @@ def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
     temporary.mkdir()
     try:
         yield temporary
-        for parent, _, names in os.walk(temporary) if durable else ():
-            for name in names:
-                fsync_path(Path(parent, name))
-            fsync_path(Path(parent))
+        mode = temporary.stat().st_mode & 0o666
+        for parent, _, names in os.walk(temporary):
+            for file in (Path(parent, name) for name in names):
+                file.chmod(file.stat().st_mode | mode)
+                if durable:
+                    fsync_path(file)
+            if durable:
+                fsync_path(Path(parent))
         try:
             os.rename(temporary, path)
         except OSError:

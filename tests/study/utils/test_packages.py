@@ -98,7 +98,7 @@ WRONG = {
         "no range for the setting power; expected Annotated[float",
     ),
     "schedule that is not there": (
-        {"schedules": {"x": "broken:MADE"}}, entry("power", "'broken:power'"), "broken:power (module broken has no power)"
+        {"schedules": {"x": "broken:MADE"}}, entry("power", "'broken:power'"), "broken:power (module broken has no powe"
     ),
     "task that is not there": (
         {"tasks": {"x": "broken:MADE"}}, entry("mine", "'broken:TASK'"), "broken:TASK (module broken has no TASK); expe"

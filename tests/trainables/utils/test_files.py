@@ -6,8 +6,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+from trainables.storage.local import LocalStorage
 from trainables.utils.errors import UserError
 from trainables.utils.files import (
     check_outputs,
@@ -16,6 +19,7 @@ from trainables.utils.files import (
     remove_stale_files,
     write_atomically,
     write_folder_atomically,
+    write_json,
 )
 from trainables.utils.system import get_machine_id, has_exited
 
@@ -139,3 +143,18 @@ def test_an_output_replaces_only_what_the_command_wrote(tmp_path: Path) -> None:
 def test_json_of_the_same_form_shares_most_keys(tmp_path: Path, text: str, expected: bool) -> None:
     (tmp_path / "file").write_text(text)
     assert has_json_form(tmp_path / "file", [{"system": "B", "p": 0, "verdict": "better"}, {}]) is expected
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_whom_the_umask_lets_read_can_read_every_file(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        with write_folder_atomically(tmp_path / "folder") as draft:
+            (draft / "seed-1").mkdir()
+            save_file({"weights": np.zeros(2)}, draft / "seed-1" / "model.safetensors")
+        write_json(tmp_path / "folder" / "record.json", {})
+        LocalStorage(tmp_path / "folder").create_marker("key.claim", "owner")
+    finally:
+        os.umask(before)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.stat().st_mode & 0o777 for path in files] == [mode] * 3
