@@ -16,6 +16,7 @@ from search_spaces.settings import (
     check_increasing,
     check_not_empty,
     expect,
+    suggest_metric,
 )
 from trainables.smoothing.schedules import Variant
 from trainables.specs.sentence_encoder import (
@@ -62,7 +63,7 @@ class EncoderSearchSettings(SearchSettings):
 class EncoderAnalysisSettings(AnalysisSettings):
     """Settings of the analysis of sentence encoders: the mean over the sets, and each set."""
 
-    metric: Annotated[RankMetric, expect(_EXPECTED_METRIC)] = DEFAULT_METRIC
+    metric: Annotated[RankMetric, expect(_EXPECTED_METRIC, suggest_metric)] = DEFAULT_METRIC
     """STS: Spearman's correlation of cosine and gold similarity times 100, averaged over the sets."""
     margin: PositiveNumber | None = None
     """Smallest difference that matters, in units of the metric, which is at most 100.

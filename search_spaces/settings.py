@@ -5,6 +5,7 @@ All trainables share them. A trainable defines its own hyperparameters in a subc
 
 import math
 import re
+from collections.abc import Callable
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,20 +34,21 @@ _RECALL_PATTERN = r"R[1-9]\d{0,5}@[1-9]\d{0,5}"
 """Pattern of a recall metric; `study.config.validation` checks that its k is not too large for its n."""
 
 
-def expect(expected: str) -> WrapValidator:
+def expect(expected: str, suggest: Callable[[object], str] = lambda _: "") -> WrapValidator:
     """Return a validator that replaces the message of every inner error by `expected`.
 
     The error shows the value of the whole field.
 
     Args:
         expected: what the field expects, for the error message.
+        suggest: returns what is added to it for a value.
     """
 
     def validate(value: Any, inner: Any) -> Any:
         try:
             return inner(tuple(value) if isinstance(value, list) else value)
         except ValueError:
-            raise ValueError(expected) from None
+            raise ValueError(expected + suggest(value)) from None
 
     return WrapValidator(validate)
 
@@ -70,6 +72,13 @@ def _check_metric(name: str, ranks_only: bool = False) -> str:
 
 def _check_rank_metric(name: str) -> str:
     return _check_metric(name, ranks_only=True)
+
+
+def suggest_metric(value: object) -> str:
+    """Return a hint at the metric that differs from a value in capital letters alone; empty if there is none."""
+    from trainables.metrics import METRICS  # imported here, since it loads numpy
+
+    return METRICS.suggest_spelling(value)
 
 
 Metric = Annotated[str, AfterValidator(_check_metric)]
@@ -295,7 +304,8 @@ class AnalysisSettings(Settings):
     metric: Annotated[
         RankMetric,
         expect(
-            "R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, MRR@<k>, P@<k>, R@<k>, nDCG@<k> or position"
+            "R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, MRR@<k>, P@<k>, R@<k>, nDCG@<k> or position",
+            suggest_metric,
         ),
     ] = "R10@1"
     """Metric that is tested.

@@ -124,9 +124,10 @@ def _parse_values(frame: pd.DataFrame, where: str) -> Floats:
         row = int(np.argmax(bad))
         value = frame["value"].iloc[row]
         shown = repr(value) if isinstance(value, str) else str(value)
+        hint = "; write decimal numbers with a point" if isinstance(value, str) and "," in value else ""
         more = f" (and {int(bad.sum()) - 1} more)" if bad.sum() > 1 else ""
         raise UserError(
-            f"{where}, data row {row + 1}", f"value {shown}{more}", f"a finite number, {_LARGEST:g} at most"
+            f"{where}, data row {row + 1}", f"value {shown}{more}", f"a finite number, {_LARGEST:g} at most{hint}"
         )
     if len(size) and 0 < size.max() < _SMALLEST:
         raise UserError(where, f"no value beyond {size.max():.3g}", f"values of {_SMALLEST:g} or more, in other units")

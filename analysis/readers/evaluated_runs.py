@@ -138,7 +138,7 @@ def parse_metric(metric: str) -> "ir_measures.Measure":
     except Exception as error:  # ir_measures raises NameError, ValueError, TypeError and KeyError
         found = _parse_trec_eval_name(metric)
         if found is None:
-            raise UserError("--metric", metric, _METRICS) from error
+            raise UserError("--metric", metric, _METRICS + _suggest_metric(metric)) from error
         measure = found
     cutoff = measure.params.get("cutoff")
     if cutoff is not None and (type(cutoff) is not int or cutoff < 1):  # pytrec_eval crashes at 0
@@ -148,6 +148,15 @@ def parse_metric(metric: str) -> "ir_measures.Measure":
     except Exception as error:
         raise UserError("--metric", f"{metric} ({_describe_error(error)})", _METRICS) from error
     return measure
+
+
+def _suggest_metric(metric: str) -> str:
+    """Return a hint at the metric that differs in capital letters alone; empty if there is none."""
+    import ir_measures
+
+    name, sign, rest = metric.partition("@")
+    known = [other for other in ir_measures.measures.registry if other.casefold() == name.casefold()]
+    return f"; did you mean {max(known)}{sign}{rest}?" if known and name not in known else ""
 
 
 def read_run(path: Path, part: str | None = None) -> Ranking:

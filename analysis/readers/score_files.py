@@ -6,6 +6,7 @@ import pandas as pd
 
 from analysis.readers.evaluated_runs import MEANS_OF_SENTENCE_TRANSFORMERS, parse_metric
 from analysis.readers.predictions import check_means
+from analysis.readers.trec_files import open_binary
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 
@@ -18,6 +19,8 @@ _EXPECTED = "a CSV or Parquet file of scores"
 
 def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
     """Read a table of scores from a CSV or Parquet file.
+
+    The columns of a CSV file may also be separated by tabs or semicolons, with a point in decimal numbers.
 
     The columns are those of `analysis.data.score_table.build_score_table`, or those of `pt.Experiment(...,
     perquery=True)` of PyTerrier: name, qid, measure and value. Where there is a column measure, one measure is read.
@@ -37,10 +40,12 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
             names = pq.read_schema(path).names
             known = [name for name in _COLUMNS if name in names]
             text = [name for name in known if name != "value"]
-            frame: pd.DataFrame = pq.read_table(path, columns=known, read_dictionary=text).to_pandas()
+            table = pq.read_table(path, columns=known, read_dictionary=text)
+            frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # an index of pandas is a column here
         else:
             frame = pd.read_csv(
                 path,
+                sep=_find_separator(path),
                 dtype=dict.fromkeys(_TEXT, str),
                 skipinitialspace=True,
                 keep_default_na=False,
@@ -62,6 +67,13 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
     if not {"system", "query"} & {*frame} and {*_PYTERRIER, "measure"} <= {*frame}:
         frame = frame.rename(columns=_PYTERRIER)
     return _select_measure(frame, metric, path)
+
+
+def _find_separator(path: Path) -> str:
+    """Return what separates the names of columns in the first line: commas, or else tabs or semicolons."""
+    with open_binary(path, _EXPECTED) as file:
+        header = file.readline(1 << 16)
+    return next((sign for sign in ",\t;" if sign.encode() in header), ",")
 
 
 def _select_measure(frame: pd.DataFrame, metric: str | None, path: Path) -> pd.DataFrame:

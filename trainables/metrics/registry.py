@@ -227,5 +227,5 @@ def get_measure(name: str) -> Measure:
     try:
         return METRICS[name]
     except KeyError:
-        expected = f"one of {METRICS.format_names()}, with k at most n"
+        expected = f"one of {METRICS.format_names()}, with k at most n{METRICS.suggest_spelling(name)}"
         raise ValueError(f"{name!r} is not a metric; expected {expected}") from None

@@ -219,6 +219,21 @@ class Registry(Mapping[str, T]):
         """Return the names of all entries, separated by commas."""
         return ", ".join(entry.name for entry in self.entries)
 
+    def suggest_spelling(self, name: object) -> str:
+        r"""Return a hint at the name that differs from this one in capital letters alone; empty if there is none.
+
+        Example:
+            >>> Registry(Entry("MRR@<k>", str, "", "", pattern=r"MRR@(\d+)")).suggest_spelling("mrr@10")
+            '; did you mean MRR@10?'
+        """
+        for entry in self.entries if isinstance(name, str) else ():
+            if match := re.fullmatch(entry.pattern or re.escape(entry.name), str(name), re.IGNORECASE):
+                parameters = iter(match.groups())
+                found = re.sub("<[^>]*>", lambda _: next(parameters), entry.name)  # noqa: B023
+                if found in self and found != name:
+                    return f"; did you mean {found}?"
+        return ""
+
     def find_package(self, name: object) -> str | None:
         """Return name and version of the package that provides a name.
 

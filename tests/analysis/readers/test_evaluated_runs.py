@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from analysis.readers import evaluated_runs
 from analysis.readers.evaluated_runs import compute_values, parse_metric, parse_runs, read_runs
 from tests.analysis.trec import write_qrels, write_runs
+from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
 
 METRICS = ("nDCG@10", "AP", "RR@10", "RR", "R@100", "P@5", "Judged@10", "AP(rel=2)", "Bpref", "Compat", "infAP")
@@ -79,6 +80,13 @@ def test_a_query_without_a_value_is_left_out_and_one_without_a_relevant_document
     assert "left out, since Accuracy@5 is not defined: 2 queries: q1, q3" in notes
     frame = read_runs(tmp_path / "qrels", runs, "ERR@5")
     assert frame.set_index("query")["value"]["q3"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("metric", "hint"), [("ndcg@10", "nDCG@10"), ("p@5", "P@5"), ("judged@10", "Judged@10")])
+def test_a_metric_in_other_capital_letters_gets_a_hint(metric: str, hint: str) -> None:
+    for parse in (parse_metric, get_measure):
+        with pytest.raises((UserError, ValueError), match=f"; did you mean {hint}[?]"):
+            parse(metric)
 
 
 def test_names_of_trec_eval_are_the_same_metrics() -> None:

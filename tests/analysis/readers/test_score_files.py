@@ -39,6 +39,24 @@ def test_an_experiment_of_pyterrier_is_a_table(tmp_path: Path, name: str, metric
     }
 
 
+@pytest.mark.parametrize("form", ["tabs", "semicolons", "index"])
+def test_other_separators_and_an_index_of_pandas_do_not_matter(tmp_path: Path, form: str) -> None:
+    frame = PERQUERY[PERQUERY["measure"] == "AP"].rename(columns={"name": "system", "qid": "query"})
+    frame = frame[["system", "query", "value"]].reset_index(drop=True)
+    path = tmp_path / ("p.parquet" if form == "index" else "p.csv")
+    if form == "index":
+        frame.set_index(["system", "query"]).to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep={"tabs": "\t", "semicolons": ";"}[form])
+    pd.testing.assert_frame_equal(read_score_file(path).astype({"system": str, "query": str}), frame)
+
+
+def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("system;query;value\nA;1;0,5\nB;1;0,25\n")
+    with pytest.raises(UserError, match=r"value '0,5'.*; write decimal numbers with a point"):
+        build_score_table(read_score_file(tmp_path / "p.csv"))
+
+
 def test_one_measure_needs_no_metric(tmp_path: Path) -> None:
     one = PERQUERY[PERQUERY["measure"] == "AP"]
     frames = [read_score_file(write(one, tmp_path / "p.csv"), metric) for metric in (None, "AP")]

@@ -25,6 +25,7 @@ MAX_LINE_BYTES = 10_000_000
 MAX_QUOTED_LENGTH = 60
 """Most characters of a file's text that an error quotes."""
 
+_UTF8 = "UTF-8 text; iconv -f WINDOWS-1252 -t UTF-8 converts a file, iconv -c -f UTF-8 -t UTF-8 leaves out broken bytes"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -172,7 +173,7 @@ def read_lines(path: Path) -> Iterator[tuple[FileLocation, str]]:
                 try:
                     text = line.decode()
                 except UnicodeDecodeError as error:
-                    raise UserError(str(location), "not UTF-8", "UTF-8 text") from error
+                    raise UserError(str(location), "not UTF-8", _UTF8) from error
                 if "\0" in text:
                     raise UserError(str(location), "a NUL byte", "text")
                 yield location, text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text

@@ -67,7 +67,7 @@ def test_only_line_ends_end_lines_and_only_the_first_mark_is_one(path: Path) -> 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a\nb\xff\n", "line 2: not UTF-8; expected UTF-8 text"),
+        (b"a\nb\xff\n", "line 2: not UTF-8; expected UTF-8 text; iconv -f WINDOWS-1252 -t UTF-8 converts a file"),
         ("é".encode("utf-16"), "line 1: not UTF-8; expected UTF-8 text"),
         ("\ud800".encode("utf-8", "surrogatepass"), "line 1: not UTF-8; expected UTF-8 text"),
         (b"a\nb\nc\0d\n", "line 3: a NUL byte; expected text"),
