@@ -301,6 +301,9 @@ def _select_queries(
     dropped = {query for own in lacking.values() for query in own} if missing == "drop" else set()
     kept = [query for query in judged if query not in undefined and query not in dropped]
     irrelevant = [query for query in kept if not _has_relevant(judged[query], measure)]
+    if not kept and undefined:
+        found = f"{measure} has no value for {_list_queries(list(undefined))}"
+        raise UserError("--metric", found, "a metric that is defined for a query that all runs have")
     if not kept:
         raise UserError("--missing", f"{missing}, which leaves no query", "a judged query that all runs have")
     notes = [f"{measure} of {_count(len(kept), 'judged query')}"]
