@@ -3,7 +3,7 @@
     python -m study.sync FOLDER [--project NAME] [--entity NAME]
 
 The uploads are made from the run records. It does not matter whether W&B's files were written offline, W&B was
-unavailable, or tracking was disabled. The command sends only what the server does not have yet.
+unavailable, or tracking was disabled. The command asks the server which runs it has, and sends only what it lacks.
 """
 
 from trainables.utils import interruption
@@ -16,14 +16,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from analysis.readers.wandb_server import ProjectAddress, ServerError, connect
 from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
 from study.records.run_store import RunStore
 from study.tracking import Tracking, WandbLogger
-from study.tracking.backfill import backfill_evaluations
+from study.tracking.backfill import backfill_evaluations, forget_absent_runs
 from study.tracking.payload import DOCUMENTS, read_project
 from study.utils.console import print_line
 from trainables.utils.cli import Parser, print_error, report_errors
-from trainables.utils.errors import UserError
+from trainables.utils.errors import MachineError, UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +68,8 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         entity: user or team that owns the project. If None, the study's own or WANDB_ENTITY.
 
     Raises:
-        UserError: the folder contains no study.
+        UserError: the folder contains no study, or the server refuses the API key.
+        MachineError: the server does not answer.
     """
     if not (folder / PLAN_FILE).is_file():
         raise UserError(str(folder), "no plan.json in it", "the folder of a study that has been run")
@@ -81,6 +83,7 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         own=project is None and entity is None,
     )
     run_ids = run_store.list_run_ids()
+    forget_absent_runs(tracking, run_ids, _list_server_runs(ProjectAddress(tracking.entity, tracking.project)))
     with closing(WandbLogger(tracking, print_line)) as wandb_logger:
         for document in DOCUMENTS:
             wandb_logger.log_document(document)
@@ -96,6 +99,24 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         f"{wandb_logger.n_written} evaluations uploaded now"
     )
     return 0
+
+
+def _list_server_runs(address: ProjectAddress) -> set[str]:
+    """Return the ids of the runs of a project, none if the server does not have it.
+
+    Raises:
+        UserError: the server refuses the API key.
+        MachineError: the server does not answer.
+    """
+    try:
+        with connect() as connection, connection.translate_errors(str(address)):
+            runs = connection.api.runs(address.path, per_page=1000)
+            try:
+                return {run.id for run in runs}
+            except ValueError:  # the client raises it if there is no such project
+                return set()
+    except ServerError as error:
+        raise MachineError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import sys
 
 import pandas as pd
 import pytest
+import wandb
 
 from study.sync import main as sync
 from study.tracking import Tracking, WandbLogger
@@ -74,3 +75,27 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
         assert same(theirs)
     assert sync([str(tracking.folder), "--project", theirs]) == 0
     assert same(theirs)
+    for run_id in ("run1", "bad", shown.id):
+        wandb.Api().run(f"{ours}/{run_id}").delete()
+    assert sync([str(tracking.folder), "--project", ours]) == 0
+    assert "; 3 evaluations uploaded now" in capsys.readouterr().out
+    assert same(ours)
+
+
+def test_a_server_that_cannot_be_asked_is_one_line(
+    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WANDB_HTTP_TIMEOUT", "1")
+    server.kill()
+    try:
+        assert sync([str(tracking.folder)]) == 1
+    finally:
+        server.start()
+    away = capsys.readouterr().err.splitlines()
+    assert [
+        line.startswith("study.sync: ") and line.endswith("; rerun the same command to resume") for line in away
+    ] == [True]
+    monkeypatch.setenv("WANDB_API_KEY", "f" * 40)
+    assert sync([str(tracking.folder)]) == 2
+    (refused,) = capsys.readouterr().err.splitlines()
+    assert refused.startswith("study.sync: W&B: the API key is refused; expected a key of ")

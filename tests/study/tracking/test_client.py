@@ -77,6 +77,7 @@ def test_a_sync_that_finds_no_room_says_so_in_one_line(
 
     monkeypatch.setattr(WandbLogger, "flush", stopped)
     monkeypatch.setattr(WandbLogger, "_start_process", lambda self: None)
+    monkeypatch.setattr("study.sync._list_server_runs", lambda address: set())
     assert sync([str(tracking.folder)]) == 1
     assert (
         capsys.readouterr().err.strip()
