@@ -48,10 +48,10 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> "Encoders":
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Where the small study was run through the real command line, undisturbed, and what it printed."""
-    from tests.study.command import run
+    from tests.study.command import SECRETS, run
 
     place = tmp_path_factory.mktemp("finished")
-    result = run(place)
+    result = run(place, **SECRETS)
     assert result.returncode == 0, result.stdout + result.stderr
     return place, result.stdout
 

@@ -105,6 +105,7 @@ def test_ray() -> None:
     import ray
     from ray.actor import ActorHandle
     from ray.autoscaler._private import util
+    from ray.tune.execution import class_cache
     from ray.tune.experiment.trial import Trial, _TemporaryTrialState
     from ray.tune.utils.object_cache import _ObjectCache
 
@@ -115,6 +116,7 @@ def test_ray() -> None:
         "by" in inspect.signature(_ObjectCache.increase_max).parameters, "increase_max(by=)", "study/execution/tuner.py"
     )
     library.mentions("ray.tune.execution.tune_controller", "self._actor_cache", "study/execution/tuner.py")
+    library.attributes(class_cache, "ENV_VARS_TO_PROPAGATE.clear", "study/execution/tuner.py")
     library.attributes(Trial, "error_file pickled_error_file", "study/execution/failure.py")
     own = "temporary_state placement_group_factory"
     library.attributes(Trial("worker", stub=True), own, "study/execution/node_monitor.py, study/execution/tuner.py")

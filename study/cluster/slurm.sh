@@ -19,9 +19,9 @@ port=$((20000 + SLURM_JOB_ID % 20000)) # several jobs may share a node
 
 started=()
 trap 'kill "${started[@]}" 2> /dev/null || true; wait' EXIT
-# A temporary folder of its own on each node: the default one may be another user's.
+# A private folder on each node: the default one may be another user's, and Ray lets everyone write to those it makes.
 node() {
-  on "$1" bash -c 'exec ray start --block --num-cpus="$0" --temp-dir="$(mktemp -d /tmp/ray-XXXXXX)" "$@"' \
+  on "$1" bash -c 'exec ray start --block --num-cpus="$0" --temp-dir="$(mktemp -d /tmp/ray-XXXXXX)/r" "$@"' \
     "${SLURM_CPUS_PER_TASK:-1}" "${@:2}" > /dev/null &
   started+=($!)
 }

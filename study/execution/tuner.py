@@ -4,12 +4,17 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.execution import class_cache
 from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter
@@ -22,19 +27,48 @@ from study.execution.pool import TrialPool
 from study.execution.searcher import StudySearcher, TrialCallback
 from study.execution.slots import get_local_concurrency
 from study.execution.trainable import StudyTrainable
+from trainables.utils import interruption
 from trainables.utils.errors import MachineError
 from trainables.utils.files import make_temporary_path
 
 _OBJECT_STORE_BYTES = 200_000_000
 """Size of Ray's object store, which only holds results until the driver has fetched them; other data are files."""
+_MAX_TEMPORARY_PATH = 26
+"""Length of a temporary folder beyond which the paths of Ray's sockets in it could be too long for a system."""
 
 
-def start_ray(study: Study, cluster: str | None) -> int:
+@contextmanager
+def open_session() -> Iterator[Path]:
+    """Open a session of Ray, which is shut down at the end of the block.
+
+    Yields:
+        A folder for the files of Ray, which is removed at the end. Ray lets everyone write to the folders that it
+        makes, so only the owner can enter this one.
+    """
+    parent = os.environ.get("RAY_TMPDIR") or ("/tmp" if sys.platform == "darwin" else tempfile.gettempdir())
+    parent = parent if len(os.fsencode(parent)) <= _MAX_TEMPORARY_PATH else "/tmp"
+    os.makedirs(parent, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="ray-", dir=parent)
+    try:
+        yield Path(folder)
+    finally:
+        if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
+            ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def start_ray(study: Study, cluster: str | None, folder: Path) -> int:
     """Start Ray, unless this process is connected to a cluster, and return how many trials run at once.
+
+    Args:
+        study: the study that will run there.
+        cluster: address of the cluster that this process is connected to, or None.
+        folder: folder of the session, for the files of Ray.
 
     Raises:
         MachineError: Ray's processes did not start in time.
     """
+    class_cache.ENV_VARS_TO_PROPAGATE.clear()  # Ray writes what Tune propagates to its logs: credentials among them
     if cluster is not None:
         return nodes.get_cluster_concurrency(study)
     concurrent = get_local_concurrency(study)
@@ -50,6 +84,7 @@ def start_ray(study: Study, cluster: str | None) -> int:
                 log_to_driver=False,
                 logging_level=logging.ERROR,
                 object_store_memory=_OBJECT_STORE_BYTES,
+                _temp_dir=str(folder / "r"),
             )
         except Exception as error:
             if "timed out during startup" in str(error):  # Ray's limit is half a minute and cannot be set

@@ -2,18 +2,15 @@
 
 from collections.abc import Callable
 
-import ray
-
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_baseline
 from study.execution.nodes import map_on_cluster
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
-from study.execution.tuner import start_ray
+from study.execution.tuner import open_session, start_ray
 from study.scheduling.trials import ConfigurationFactory
 from trainables.specs.plugin import Throughput
-from trainables.utils import interruption
 
 _TRAINING_SECONDS = 30.0
 """Seconds of training. With start-up, loading the model and the evaluation it takes about a minute."""
@@ -38,17 +35,14 @@ def measure_study_throughput(
         UserError: the task or the model is not what the study says, or its cluster cannot be reached.
     """
     cluster = connect_or_check(study)
-    try:
+    with open_session() as folder:
         study, resolved, prepared = resolve_study(study, cluster, log)
         factory = ConfigurationFactory(study.model_copy(update={"task": prepared.settings}), resolved, "")
         name = get_baseline(study)
         params = make_system_space(study, name).list_default_configurations()[0]
         baseline = factory.make_configuration(name, params, study.seeds, "baseline")
         trial = factory.make_request(baseline, baseline.runs[0], "train").trial
-        max_concurrent = start_ray(study, cluster)
+        max_concurrent = start_ray(study, cluster, folder)
         log(f"measuring throughput: {seconds:.0f} s of training, {max_concurrent} at once")
         backend = study.study_type.trainable.training_backend
         return map_on_cluster(study, backend.measure_throughput, [(trial, seconds)] * max_concurrent)
-    finally:
-        if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
-            ray.shutdown()

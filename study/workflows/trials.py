@@ -14,7 +14,6 @@ from study.utils.console import print_line
 from study.utils.live_view import LiveView
 from study.workflows.cleanup import CheckpointEvictor
 from study.workflows.open_study import OpenStudy
-from trainables.utils import interruption
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +44,8 @@ def run_trials(studies: Sequence[StudyTrials], view: LiveView) -> None:
     """
     if all(each.scheduler.is_finished for each in studies):
         return
-    import ray
-
     from study.execution.pool import PoolMember, TrialPool
-    from study.execution.tuner import run_tuner, start_ray
+    from study.execution.tuner import open_session, run_tuner, start_ray
 
     study, cluster = studies[0].opened.study, studies[0].opened.cluster
     schedulers = [each.scheduler for each in studies]
@@ -68,17 +65,14 @@ def run_trials(studies: Sequence[StudyTrials], view: LiveView) -> None:
             each.scheduler, each.wandb_logger, _make_save_copy(each.opened), handle_trial_start, handle_trial_end
         )
 
-    try:
-        concurrent = start_ray(study, cluster)
+    with open_session() as folder:
+        concurrent = start_ray(study, cluster, folder)
         precisions = dict.fromkeys(each.opened.study.training.precision for each in studies)
         print_line(f"{concurrent} trials at once, {study.training.threads} thread(s) each, {', '.join(precisions)}")
         progress.restart_clock()
         pool = TrialPool([make_member(each) for each in studies], progress.report_precompute)
         run_tuner(pool, cluster, concurrent, print_line)
         evictor.evict_unneeded()
-    finally:
-        if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
-            ray.shutdown()
 
 
 def _make_save_copy(opened: OpenStudy) -> Callable[[str, Split], None]:

@@ -25,6 +25,18 @@ SMALL = (
     ),
 )
 
+SECRETS = dict.fromkeys(
+    ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "WANDB_API_KEY", "HF_TOKEN", "A_TOKEN"), "k7" * 20
+)
+"""Credentials of the environment, which reach the trials but no file."""
+
+
+def find_secrets(*folders: Path) -> list[Path]:
+    """The files that contain one of them."""
+    (secret,) = set(SECRETS.values())
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if secret.encode() in path.read_bytes()]
+
 
 def merged(*overrides: str) -> list[str]:
     """The overrides, of those of one key the last."""
@@ -50,14 +62,14 @@ def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedPro
     )
 
 
-def called(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def called(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Calls this interpreter in a folder; the project is found from there."""
     return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2])),
+        env=environment(PYTHONPATH=str(Path(__file__).parents[2]), **changes),
         timeout=60,
         check=False,
     )

@@ -18,7 +18,7 @@ from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.run import main
 from tests.docs import files_page
-from tests.study.command import SMALL, command, comparisons, environment, records, run, table
+from tests.study.command import SMALL, command, comparisons, environment, find_secrets, records, run, table
 from trainables.utils.errors import UserError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -45,6 +45,10 @@ def test_the_table_names_every_system_and_the_last_lines_say_what_was_found(fini
     )
     assert "minimum detectable effect" in printed or "differ" in printed
     assert "report.html" in printed
+
+
+def test_no_credential_of_the_environment_reaches_a_file(finished_study):
+    assert find_secrets(finished_study[0]) == []
 
 
 def test_two_stage_runs_start_from_the_constant_runs_checkpoints(finished_study):

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -24,12 +25,13 @@ def main():
     from study.execution import tuner
     from study.config.loader import load_study
 
-    tuner.start_ray(load_study("quick", ["resources.concurrent=1"]), None)
-    from study.execution import node_monitor, nodes
+    with tuner.open_session() as folder:
+        tuner.start_ray(load_study("quick", ["resources.concurrent=1"]), None, folder)
+        from study.execution import node_monitor, nodes
 
-    (node,) = nodes.find_eligible_nodes({"CPU": 1.0})
-    print("answers" if node_monitor._is_reachable(node, 1) else "does not answer", flush=True)
-    time.sleep(100)
+        (node,) = nodes.find_eligible_nodes({"CPU": 1.0})
+        print("answers" if node_monitor._is_reachable(node, 1) else "does not answer", flush=True)
+        time.sleep(100)
 
 interruption.run_command(main)
 """
@@ -44,13 +46,21 @@ Start = Callable[[Path], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def sessions() -> Iterator[Path]:
+    """A folder with a short path, as sockets need it, in which Ray leaves nothing."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder) / "new"
+        assert list(Path(folder).glob("new/*")) == []
+
+
+@pytest.fixture
+def start(tmp_path: Path, sessions: Path) -> Iterator[Start]:
     """Starts a process in a home."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(home: Path) -> "subprocess.Popen[str]":
         own = {name: value for name, value in environment().items() if not name.startswith("RAY_")}
-        own |= {"HOME": str(home), "PYTHONPATH": str(ROOT)}
+        own |= {"HOME": str(home), "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(sessions)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(
             [sys.executable, "-c", CODE], text=True, cwd=tmp_path, env=own, preexec_fn=_heed_interruptions, **pipes

@@ -7,7 +7,7 @@ import pytest
 from ray.tune.utils.object_cache import _ObjectCache
 
 from study.execution.tuner import _KeepActorsAliveScheduler, start_ray
-from tests.study.command import called
+from tests.study.command import SECRETS, called, find_secrets
 from tests.study.driving import STUDY
 from trainables.utils.errors import MachineError
 
@@ -43,21 +43,23 @@ def test_a_start_of_ray_that_takes_too_long_is_a_fault_of_the_machine(
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # or it would set one for good
     monkeypatch.setattr("ray.init", refuse)
     with pytest.raises(expected):
-        start_ray(STUDY, None)
+        start_ray(STUDY, None, Path())
 
 
 @pytest.mark.slow  # it starts Ray
-def test_tune_hands_over_a_record_and_scores_and_keeps_neither(tmp_path: Path) -> None:
-    """Neither in memory nor in its files, which it writes here after each result."""
+def test_tune_hands_over_a_record_and_scores_and_keeps_neither_nor_a_credential(tmp_path: Path) -> None:
+    """Neither in memory nor in its files, which it writes here after each result; and Ray's are private."""
+    results, session = tmp_path / "results", tmp_path / "session"
     code = f"""
-import os
-import ray
+import os, shutil
 from ray import tune
-from study.execution.connect import configure_ray_start
+from study.config.loader import load_study
 from study.execution.searcher import TrialCallback
+from study.execution.tuner import open_session, start_ray
 
 class Ended(tune.Trainable):
     def step(self):
+        assert {{*{SECRETS!r}.items()}} <= {{*os.environ.items()}}
         return {{"metric": 1.0, "record": '{{"state": "finished"}}', "scores": bytes(10**6), "done": True}}
 
 given = []
@@ -66,21 +68,25 @@ class Searcher:
         given.append((record, len(scores)))
 
 os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "0"
-with configure_ray_start():
-    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
 settings = tune.RunConfig(
-    storage_path={str(tmp_path)!r},
+    storage_path={str(results)!r},
     name="trials",
     verbose=0,
     checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
     callbacks=[TrialCallback(Searcher())],
 )
-(result,) = tune.Tuner(Ended, run_config=settings).fit()
-ray.shutdown()
+with open_session() as folder:
+    start_ray(load_study("quick", ["resources.concurrent=1"]), None, folder)
+    (result,) = tune.Tuner(Ended, run_config=settings).fit()
+    shutil.copytree(folder, {str(session)!r}, ignore=shutil.ignore_patterns("sockets"))
+print(oct(os.stat({str(session)!r}).st_mode), folder.exists())
 print(given, sorted({{"metric", "record", "scores"}} & result.metrics.keys()))
 """
-    done = called(Path.cwd(), "-c", code)
-    assert done.stdout.splitlines()[-1:] == ["""[('{"state": "finished"}', 1000000)] ['metric']"""], done.stderr
-    sizes = {path.name: path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()}
+    done = called(Path.cwd(), "-c", code, **SECRETS)
+    said = ["0o40700 False", """[('{"state": "finished"}', 1000000)] ['metric']"""]
+    assert done.stdout.splitlines()[-2:] == said, done.stderr
+    assert list(session.rglob("raylet.out"))
+    assert find_secrets(results, session) == []
+    sizes = {path.name: path.stat().st_size for path in results.rglob("*") if path.is_file()}
     assert any(name.startswith("experiment_state") for name in sizes)
     assert max(sizes.values()) < 10**5
