@@ -11,8 +11,6 @@ from analysis.data.results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.looks import combine_looks, compare_at_look
 
-_DECIDED = ("better", "worse", "equivalent")
-
 
 class Look(NamedTuple):
     """State of the headline's comparisons after a look.
@@ -33,7 +31,7 @@ class Look(NamedTuple):
     @property
     def is_decided(self) -> bool:
         """True if every comparison is better, worse or equivalent."""
-        return all(c.verdict in _DECIDED for c in self.comparisons)
+        return all(c.is_decided for c in self.comparisons)
 
 
 class Looks(NamedTuple):

@@ -68,8 +68,9 @@ SYSTEM_FIGURES: dict[str, Callable[[ReportData, str], Any]] = {
 """Name of the files, before a hyphen and the system -> function that plots the figure of one system."""
 CAPTIONS = {
     "effects": "Declared comparisons: mean difference on the test split with its confidence interval, simultaneous for "
-    "the family. Triangle up: better; triangle down: worse; square: equivalent; hollow circle: undecided. Each family "
-    "has its own scale. The grey band is the margin within which differences do not matter.",
+    "the family. Triangle up: better; triangle down: worse; square: equivalent; hollow circle: undecided; upright "
+    "line: all values are equal. Each family has its own scale. The grey band is the margin within which differences "
+    "do not matter.",
     "compared": "One system for each value of a hyperparameter, chosen over the other hyperparameters, on the test "
     "split: mean over seeds with its 95 % interval. Dashed: the baseline.",
     "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by "

@@ -12,6 +12,7 @@ _MARKER_STYLES: dict[str, dict[str, Any]] = {
     "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
     "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
     "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
+    "all values are equal": {"marker": "|", "color": "0.35", "markersize": 8},
 }
 """Marker of each verdict. Shape and text distinguish verdicts as well as colour."""
 
@@ -45,7 +46,7 @@ class DrawnComparison(Protocol):
 
     @property
     def verdict(self) -> str:
-        """Better, worse, equivalent or undecided."""
+        """Verdict in words, a key of the markers."""
 
 
 def plot_effects(analysis: ReportData) -> Any:

@@ -45,6 +45,12 @@ def format_result(result: ComparisonResult) -> str:
         for c in comparisons
         if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
     ]
+    copy_lines += [
+        f"{c.system} over {c.baseline}: all differences agree exactly, so their spread is not known; half of the "
+        "difference counts as standard deviation"
+        for c in comparisons
+        if c.target in ("queries", "seeds") and c.difference and c.effect is None
+    ]
     pooling = describe_pooling(comparisons, settings.seeds)
     sensitivity = describe_sensitivity(comparisons)
     components = [describe_deviations(result.variance)] if result.variance else []

@@ -35,8 +35,8 @@ def build_look_sections(analysis: ReportData) -> list[Section]:
 
 def _describe_decisions(look: Look) -> tuple[str, str]:
     """Return the decided comparisons with their verdicts, and the open ones."""
-    decided = [f"{c.system} {c.verdict} ({c.baseline})" for c in look.comparisons if c.verdict != "undecided"]
-    open_pairs = [f"{c.system} with {c.baseline}" for c in look.comparisons if c.verdict == "undecided"]
+    decided = [f"{c.system} {c.verdict} ({c.baseline})" for c in look.comparisons if c.is_decided]
+    open_pairs = [f"{c.system} with {c.baseline}" for c in look.comparisons if not c.is_decided]
     return ", ".join(decided) or "-", ", ".join(open_pairs) or "-"
 
 

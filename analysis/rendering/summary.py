@@ -85,7 +85,7 @@ def _describe_difference(c: Comparison, correction: str, named: bool) -> str:
 
 def _sort_key(c: Comparison) -> tuple[bool, float]:
     """Return a key that sorts decided comparisons first, then by size."""
-    return c.verdict == "undecided", -abs(c.difference or 0.0)
+    return not c.is_decided, -abs(c.difference or 0.0)
 
 
 def _format_count(count: int, noun: str) -> str:

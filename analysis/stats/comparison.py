@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, adjust_p_values, max_t_of_largest
@@ -16,7 +14,7 @@ from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.utils.arrays import Floats
+from trainables.utils.arrays import Floats, round_off
 
 Target = Literal["both", "queries", "seeds"]
 SeedVariance = Literal["own", "pooled"]
@@ -138,8 +136,8 @@ class Comparison:
         detectable: minimum detectable effect: the difference that the headline test finds with about 80 % power at the
             corrected level. The variation between seeds in it is that of the family's mean ratio, see
             `pooled.average_ratios`, where the seeds can be compared; the degrees of freedom are those of the test.
-        verdict: better, worse, equivalent or undecided, for the population of `target`; not compared if a side is
-            incomplete.
+        verdict: better, worse, equivalent or undecided, for the population of `target`; "all values are equal" if the
+            system and the baseline have the same value everywhere; not compared if a side is incomplete.
         split: split of the scores, if it is not the test split.
         without_worst_seeds: see `analysis.checks.worst_seeds`. None if there are no seeds that differ, or the systems
             were not compared.
@@ -189,8 +187,12 @@ class Comparison:
     @property
     def scoped_verdict(self) -> str:
         """Verdict with what it is limited to, if its test does not generalise to new queries and new seeds."""
-        decided = self.verdict not in ("undecided", "not compared")
-        return self.verdict + (_SCOPES.get(self.target or "", "") if decided else "")
+        return self.verdict + (_SCOPES.get(self.target or "", "") if self.is_decided else "")
+
+    @property
+    def is_decided(self) -> bool:
+        """True if the system is better, worse or equivalent."""
+        return self.verdict in ("better", "worse", "equivalent")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON.
@@ -322,6 +324,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                     adjusted_p[settings.correction],
                     p_equivalence[index],
                     settings.alpha,
+                    are_equal=d is not None and not d.any(),
                 ),
                 split=family.split,
                 estimate=head,
@@ -356,8 +359,7 @@ def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, 
 
 def _unit_differences(d: Floats) -> Floats:
     """Return (n,) differences of queries, averaged over seeds; without queries, differences of seeds."""
-    averaged: Floats = np.round(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0], 12)
-    return averaged
+    return round_off(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0])
 
 
 def _permutable_share(d: Floats, head: Estimate) -> float:

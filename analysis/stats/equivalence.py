@@ -4,7 +4,7 @@ from typing import Literal
 
 from analysis.stats.estimate import Estimate
 
-Verdict = Literal["better", "worse", "equivalent", "undecided", "not compared"]
+Verdict = Literal["better", "worse", "equivalent", "undecided", "all values are equal", "not compared"]
 
 
 def tost(estimate: Estimate, margin: float) -> float:
@@ -27,7 +27,9 @@ def tost(estimate: Estimate, margin: float) -> float:
     return estimate.one_sided_p(margin - abs(estimate.mean))
 
 
-def decide_verdict(difference: float | None, p: float | None, p_equivalence: float | None, alpha: float) -> Verdict:
+def decide_verdict(
+    difference: float | None, p: float | None, p_equivalence: float | None, alpha: float, are_equal: bool = False
+) -> Verdict:
     """Return the verdict of a comparison from p-values that are corrected for its family.
 
     Args:
@@ -35,6 +37,7 @@ def decide_verdict(difference: float | None, p: float | None, p_equivalence: flo
         p: corrected p-value of the hypothesis of no difference.
         p_equivalence: corrected p-value of `tost`. None if no margin was declared.
         alpha: significance level.
+        are_equal: True if the system has the value of the baseline everywhere, so that there is nothing to test.
 
     Example:
         >>> decide_verdict(0.02, p=0.01, p_equivalence=None, alpha=0.05)
@@ -42,6 +45,8 @@ def decide_verdict(difference: float | None, p: float | None, p_equivalence: flo
     """
     if difference is None:
         return "not compared"
+    if are_equal:
+        return "all values are equal"
     if p is not None and p < alpha and difference:
         return "better" if difference > 0 else "worse"
     return "equivalent" if p_equivalence is not None and p_equivalence < alpha else "undecided"

@@ -128,7 +128,13 @@ def _combine_looks(
         adjusted_queries=adjusted_queries,
         interval=_intersect([look.interval for look in history if look.interval], clearest),
         alike=p_equivalence,
-        verdict=decide_verdict(gain, adjusted[settings.correction], p_equivalence, settings.alpha),
+        verdict=decide_verdict(
+            gain,
+            adjusted[settings.correction],
+            p_equivalence,
+            settings.alpha,
+            last.verdict == "all values are equal",
+        ),
         looks=history,
     )
 

@@ -12,12 +12,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.stats.estimate import Estimate, TestResult
+from analysis.stats.estimate import Estimate, TestResult, guess_deviation
 from analysis.stats.two_way import two_way_anova, two_way_estimate
-from trainables.utils.arrays import Floats
-
-_DECIMALS = 12
-"""Number of decimals of differences, so that a difference that is zero except for rounding is zero."""
+from trainables.utils.arrays import Floats, count_decimals, round_off
 
 
 def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
@@ -42,7 +39,7 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     first, second = np.atleast_2d(np.asarray(system, float)), np.atleast_2d(np.asarray(baseline, float))
     if first.shape[1] != second.shape[1] or (first.shape[0] != second.shape[0] and 1 not in (len(first), len(second))):
         raise ValueError(f"system {first.shape} and baseline {second.shape} are not paired")
-    rounded: Floats = np.round(first - second, _DECIMALS)
+    rounded: Floats = np.round(first - second, count_decimals(first, second))
     are_copies = rounded.shape[1] > 1 and rounded.any() and not np.ptp(rounded, axis=0).any()
     return rounded[:1] if are_copies else rounded
 
@@ -58,7 +55,7 @@ def vary_over_seeds(*systems: ArrayLike | None) -> bool:
         (True, False)
     """
     rows = [None if scores is None else np.atleast_2d(np.asarray(scores, float)) for scores in systems]
-    return all(scores is not None and np.ptp(np.round(scores, _DECIMALS), axis=0).any() for scores in rows)
+    return all(scores is not None and np.ptp(round_off(scores), axis=0).any() for scores in rows)
 
 
 def differences_or_none(system: ArrayLike | None, baseline: ArrayLike | None) -> Floats | None:
@@ -128,9 +125,11 @@ def effect_size(d: ArrayLike) -> float | None:
 
     None if the differences are equal but not zero.
     """
-    per_query = np.round(_as_differences(d).mean(axis=0), _DECIMALS)
+    per_query = round_off(_as_differences(d).mean(axis=0))
     mean, deviation = float(per_query.mean()), float(per_query.std(ddof=1)) if len(per_query) > 1 else 0.0
-    if round(mean, _DECIMALS) == 0:  # the values are rounded themselves, so their mean may differ from zero
+    if (
+        round(mean, count_decimals(per_query)) == 0
+    ):  # the values are rounded themselves, so their mean may differ from zero
         return 0.0
     return None if np.ptp(per_query) == 0 else mean / deviation
 
@@ -143,6 +142,7 @@ def _as_differences(d: ArrayLike) -> Floats:
 
 
 def _student_estimate(values: Floats) -> Estimate:
-    rounded = np.round(values, _DECIMALS)
-    error = 0.0 if np.ptp(rounded) == 0 else float(rounded.std(ddof=1)) / math.sqrt(len(rounded))
-    return Estimate(float(rounded.mean()), error, len(rounded) - 1)
+    rounded = round_off(values)
+    mean = float(rounded.mean())
+    deviation = guess_deviation(mean) if np.ptp(rounded) == 0 else float(rounded.std(ddof=1))
+    return Estimate(mean, deviation / math.sqrt(len(rounded)), len(rounded) - 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trainables.utils.arrays import Floats
+from trainables.utils.arrays import Floats, round_off
 from trainables.utils.random import make_generator
 
 RESAMPLES = 10_000
@@ -105,5 +105,5 @@ def run_or_refuse(names: Sequence[str], d: Floats, level: float, seed: int) -> d
     Returns:
         By name the p-value, or the reason why the test cannot reach the level.
     """
-    values = np.round(d.mean(axis=1) if len(d) > 1 else d[0], 12)
+    values = round_off(d.mean(axis=1) if len(d) > 1 else d[0])
     return {name: explain_refusal(name, len(values), level) or TESTS[name](values, seed) for name in names}

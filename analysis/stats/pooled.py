@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.stats.estimate import Estimate
-from analysis.stats.two_way import MIN_SEED_SHARE, TwoWayAnova, combine_mean_squares
+from analysis.stats.two_way import MIN_SEED_SHARE, ROUNDING, TwoWayAnova, combine_mean_squares
 from trainables.utils.arrays import Floats
 
 Pair = tuple[str, str]
@@ -25,8 +25,6 @@ _ONE_IN_COMMON = 2 / 3
 """Correlation that two comparisons with one system in common are taken to have."""
 _VARIES_MORE = 0.99
 """Quantile of the F distribution above which a comparison's seeds vary more than those of the others."""
-_ROUNDING = 1e-24
-"""Mean square of differences that are zero except for rounding: they have 12 decimals."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,8 @@ def is_poolable(anova: TwoWayAnova, max_seeds: float = MAX_SEEDS) -> bool:
 
     There must be two to `max_seeds` seeds, at least as many queries, and some residual variation.
     """
-    return 2 <= anova.seeds <= min(max_seeds, anova.queries) and anova.ms_residual > _ROUNDING
+    size = anova.mean**2 + anova.ms_seed + anova.ms_query
+    return 2 <= anova.seeds <= min(max_seeds, anova.queries) and anova.ms_residual > ROUNDING**2 * size
 
 
 def compute_ratio(anova: TwoWayAnova) -> float:

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.stats.estimate import Estimate
+from analysis.stats.estimate import Estimate, guess_deviation
 from trainables.utils.arrays import Floats
 
 MIN_SEED_SHARE = 0.01
 """Smallest mean square of the seeds that is accepted, as a share of the mean square of the rest."""
+ROUNDING = 1e-10
+"""Deviation that is a rounding error, as a share of the differences."""
 
 
 class TwoWayAnova(NamedTuple):
@@ -66,12 +68,16 @@ def two_way_estimate(anova: TwoWayAnova) -> Estimate:
 def combine_mean_squares(mean: float, few: float, more: float, levels: tuple[int, int]) -> Estimate:
     """Estimate a mean over seeds and queries from two mean squares.
 
+    If all differences are equal, their deviation is that of `estimate.guess_deviation`.
+
     Args:
         mean: mean difference.
         few: mean square of the factor with fewer levels.
         more: what the other factor adds to it.
         levels: numbers of seeds and queries.
     """
+    if few + more <= (ROUNDING * mean) ** 2:
+        few, more = guess_deviation(mean) ** 2 * max(levels), 0.0
     share = few / (few + more) if few + more else 1.0
     return Estimate(mean, math.sqrt((few + more) / math.prod(levels)), min(levels) - 1, share, max(levels) - 1)
 
@@ -105,6 +111,7 @@ def satterthwaite_estimate(anova: TwoWayAnova) -> Estimate:
     a, b, rest = anova.ms_seed, anova.ms_query, anova.ms_residual
     seeds, queries = anova.seeds - 1, anova.queries - 1
     total = max(a + b - rest, rest)
+    if total <= (ROUNDING * anova.mean) ** 2:
+        return combine_mean_squares(anova.mean, 0.0, 0.0, (anova.seeds, anova.queries))
     spread = a**2 / seeds + b**2 / queries + rest**2 / (seeds * queries)
-    df = total**2 / spread if spread > 0 else float(min(seeds, queries))
-    return Estimate(anova.mean, math.sqrt(total / (anova.seeds * anova.queries)), df)
+    return Estimate(anova.mean, math.sqrt(total / (anova.seeds * anova.queries)), total**2 / spread)

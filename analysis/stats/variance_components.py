@@ -21,10 +21,7 @@ import numpy as np
 
 from analysis.stats.power import DifferenceVariance
 from analysis.stats.two_way import two_way_anova
-from trainables.utils.arrays import Floats
-
-_DECIMALS = 12
-"""Decimals that scores are rounded to, as paired differences are. Rounding errors are then no variance."""
+from trainables.utils.arrays import Floats, count_decimals
 
 
 class VarianceComponents(NamedTuple):
@@ -76,7 +73,8 @@ def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents
         return None
     seeds, queries = values[0].shape
     common = np.sum(values, axis=0) / len(values)
-    anovas = [two_way_anova(np.round(scores - common, _DECIMALS)) for scores in values]
+    decimals = count_decimals(*values)
+    anovas = [two_way_anova(np.round(scores - common, decimals)) for scores in values]
     df = len(values) - 1
     return _solve_mean_squares(
         sum(anova.ms_seed for anova in anovas) / df,
@@ -84,6 +82,7 @@ def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents
         sum(anova.ms_residual for anova in anovas) / df,
         (seeds, queries),
         df * (seeds - 1),
+        decimals,
     )
 
 
@@ -101,14 +100,16 @@ def estimate_unpaired_components(values: Sequence[Floats]) -> VarianceComponents
     if len(values) < 2 or min(values[0].shape) < 2:
         return None
     systems, (seeds, queries) = len(values), values[0].shape
-    anovas = [two_way_anova(np.round(scores, _DECIMALS)) for scores in values]
-    by_query = two_way_anova(np.round([scores.mean(axis=0) for scores in values], _DECIMALS))  # (systems, queries)
+    decimals = count_decimals(*values)
+    anovas = [two_way_anova(np.round(scores, decimals)) for scores in values]
+    by_query = two_way_anova(np.round([scores.mean(axis=0) for scores in values], decimals))  # (systems, queries)
     return _solve_mean_squares(
         sum(anova.ms_seed for anova in anovas) / systems,
         seeds * by_query.ms_residual,
         sum(anova.ms_residual for anova in anovas) / systems,
         (seeds, queries),
         systems * (seeds - 1),
+        decimals,
     )
 
 
@@ -124,7 +125,7 @@ def describe_deviations(components: VarianceComponents) -> str:
 
 
 def _solve_mean_squares(
-    ms_seed: float, ms_query: float, ms_rest: float, shape: tuple[int, int], seed_df: int
+    ms_seed: float, ms_query: float, ms_rest: float, shape: tuple[int, int], seed_df: int, decimals: int
 ) -> VarianceComponents:
     from scipy import stats
 
@@ -132,5 +133,5 @@ def _solve_mean_squares(
     median_ratio = float(stats.f.median(seed_df, seed_df * (queries - 1)))
     components = (ms_seed - ms_rest) / queries, (ms_query - ms_rest) / seeds, ms_rest
     median = (ms_seed / median_ratio - ms_rest) / queries
-    seed, query, rest, median = (max(round(component, 2 * _DECIMALS), 0.0) for component in (*components, median))
+    seed, query, rest, median = (max(round(component, 2 * decimals), 0.0) for component in (*components, median))
     return VarianceComponents(seed, query, rest, seed_df, median)

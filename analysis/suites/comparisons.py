@@ -153,7 +153,7 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     for (key, c), p in zip(known, adjusted, strict=False):
         # corrected within the study already; where that gives 1, it is 1 over the suite as well
         alike = None if c.alike is None else min(1.0, c.alike / c.comparisons * len(adjusted))
-        verdict = decide_verdict(_get_gain(c), p, alike, plan.alpha)
+        verdict = decide_verdict(_get_gain(c), p, alike, plan.alpha, c.verdict == "all values are equal")
         compared.append(SuiteComparison(key, c, len(adjusted), p, alike, verdict, plan.get_study(key).is_late))
     return compared
 
@@ -178,7 +178,7 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     corrected = []
     for each, p in zip(averages, adjusted, strict=True):
         gain = -each.difference if each.difference is not None and lower_is_better else each.difference
-        verdict = decide_verdict(gain, p, each.alike, plan.alpha)
+        verdict = decide_verdict(gain, p, each.alike, plan.alpha, each.verdict == "all values are equal")
         corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
     return corrected
 
@@ -241,6 +241,7 @@ def _average_row(
         test=average.test(1 - plan.alpha),
         interval=average.confidence_interval(1 - plan.alpha / count),
         alike=min(1.0, tost(average, margin) * count) if margin else None,
+        verdict="undecided" if any(d is not None and d.any() for d in differences) else "all values are equal",
     )
 
 

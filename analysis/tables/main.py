@@ -181,6 +181,9 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
     known = [c for c in headlines if c.difference is not None]
     incomplete = [c.system for c in headlines if c.difference is None]
     missing = f" Not compared, because incomplete: {', '.join(incomplete)}." if incomplete else ""
+    equal = [c.system for c in known if c.verdict == "all values are equal"]
+    missing = (f" All values are equal to those of {baseline}: {', '.join(equal)}." if equal else "") + missing
+    varying = [c for c in known if c.system not in equal]
     if not known:
         about = f" about {group.only_baseline}: no comparison with it" if group.only_baseline else ": no comparison"
         return f"No conclusion{about} is complete.{missing}"
@@ -202,7 +205,7 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
         limit = (
             f" with {' and '.join(counts)}" if effect is None else f"; {_describe_power(effect, plan.metric, counts)}"
         )
-        bounds = _describe_bounds(known, plan.metric, on[known[0].target or "both"])
+        bounds = _describe_bounds(varying, plan.metric, on[known[0].target or "both"])
         return f"No variant differs significantly from {baseline}{bounds and f': {bounds}'}{limit}.{missing}"
     rest = [c for c in known if c.verdict == "undecided"]
     bounds = _describe_bounds(rest, plan.metric, on[rest[0].target or "both"]) if rest else ""
@@ -211,20 +214,27 @@ def format_conclusion(results: Results, table: MainTable, compared: list[Compari
 
 
 def _describe_weak_baselines(plan: Plan, compared: list[Comparison]) -> str:
-    """Say that a baseline of the headline's family is significantly worse than another system, such as BM25."""
+    """Say that a baseline of the headline's family has a worse mean than another system, such as BM25."""
     corrections = {family.name: family.correction for family in plan.test_families}
     baselines = {baseline for _, baseline in plan.headline.comparisons}
+    sign = -1 if plan.metric in LOWER_IS_BETTER else 1
     weak = [
-        f" {c.system} itself is significantly worse than {c.baseline} "
-        f"{plan.adapt_to_unit(_TARGET_TEXTS[c.target or 'both'])} ({c.difference:+.4f}, corrected p "
-        f"{format_p_value(c.adjusted[corrections[c.family]])})."
+        f" {c.system} itself {_describe_loss(c)} {plan.adapt_to_unit(_TARGET_TEXTS[c.target or 'both'])} "
+        f"({c.difference:+.4f}, corrected p {format_p_value(c.adjusted[corrections[c.family]])})."
         for c in compared
         if c.system in baselines
         and c.family != plan.headline.name
         and c.family in corrections
-        and (c.metric, c.verdict) == (plan.metric, "worse")
+        and c.metric == plan.metric
+        and sign * (c.difference or 0.0) < 0
     ]
     return "".join(weak)
+
+
+def _describe_loss(c: Comparison) -> str:
+    if c.verdict == "worse":
+        return f"is significantly worse than {c.baseline}"
+    return f"has a worse mean than {c.baseline}, though not significantly"
 
 
 def _format_untested_conclusion(results: Results) -> str:

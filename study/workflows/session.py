@@ -159,7 +159,7 @@ class StudySession:
         looks = self.scheduler.looks
         taken = looks.taken if looks else []
         for number, look in enumerate(taken[self._n_looks :], start=self._n_looks + 1):
-            decided = sum(c.verdict != "undecided" for c in look.comparisons)
+            decided = sum(c.is_decided for c in look.comparisons)
             counts = f"{decided} of {len(look.comparisons)} comparisons decided"
             end = "; the confirmation stops" if looks and looks.is_over and look is taken[-1] else ""
             print_line(f"look {number}, {look.seeds} fresh seeds: {counts}{end}")

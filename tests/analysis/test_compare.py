@@ -301,6 +301,26 @@ def test_a_baseline_named_twice_is_one_and_less_may_be_better() -> None:
     assert [c.verdict for c in turned] == ["undecided", "worse"]
 
 
+@pytest.mark.parametrize("less_is_better", [False, True])
+def test_two_seeds_that_agree_exactly_decide_nothing_and_a_variant_that_does_nothing_is_called_so(
+    less_is_better: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {"A": 0.8, "B": 0.7, "same": 0.8}
+    rows = [f"{name},{seed},{value}" for name, value in values.items() for seed in (1, 2)]
+    (tmp_path / "s.csv").write_text("\n".join(["system,seed,value", *rows]))
+    options = ["--baseline", "A", "--margin", "0.2", "--json", str(tmp_path / "c.json")]
+    assert main([str(tmp_path / "s.csv"), *options, *["--less-is-better"] * less_is_better]) == 0
+    b, same = json.loads((tmp_path / "c.json").read_text())
+    assert (b["verdict"], same["verdict"]) == ("undecided", "all values are equal")
+    assert b["targets"]["seeds"]["p"] == pytest.approx(2 * stats.t.sf(2 * 2**0.5, 1))
+    low, high = b["interval"]
+    assert low < -0.1 < 0 < high
+    printed = capsys.readouterr().out
+    assert "B over A: all differences agree exactly, so their spread is not known" in printed
+    assert printed.count("agree exactly") == 1
+    assert printed.count("all values are equal") == 1
+
+
 def test_what_has_no_spread_at_all_ends(tmp_path: Path) -> None:
     """Few units and a constant difference: no permutation reaches the level, and nothing is looked for in vain."""
     frame = made(seeds=4, queries=1)

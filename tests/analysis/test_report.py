@@ -113,6 +113,14 @@ def test_a_baseline_that_is_worse_than_a_reference_is_named(tmp_path: Path) -> N
     said = "BERT itself is significantly worse than BM25 on new queries and new seeds"
     assert c.verdict == "worse"
     assert analysis.conclusion.endswith(f". {said} ({c.difference:+.4f}, corrected p {p}).")
+    for run in runs:
+        if run.variant == "BM25":
+            run.scores["test"] = scores("test", 60, 1.7, 1)
+    analysis = _analyse(tmp_path / "close", runs)
+    (c,) = (c for c in analysis.comparisons if (c.system, c.baseline) == ("BERT", "BM25"))
+    said = "BERT itself has a worse mean than BM25, though not significantly on new queries and new seeds"
+    assert c.verdict == "undecided"
+    assert f". {said} ({c.difference:+.4f}, corrected p " in analysis.conclusion
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (1, 2, 3, 4, 5, 6)], ids=len)
@@ -126,6 +134,9 @@ def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path
     assert all(c.targets["queries"] and c.targets["queries"].p == 1.0 for c in analysis.comparisons[:5])
     sample = f"with 50 queries and {len(seeds)} seeds"
     assert analysis.conclusion.startswith(f"No variant differs significantly from BERT {sample}")
+    assert {c.verdict for c in analysis.comparisons[:5]} == {"all values are equal"}
+    assert "All values are equal to those of BERT: LS, T-LS, WSLS, T-WSLS." in analysis.conclusion
+    assert all(": all values are equal" in line for line in answer_questions(analysis)[2][1][1:])
     for number, run in enumerate(runs):
         run.scores["test"] = scores("test", 50, 1.5, number)
     analysis = _analyse(tmp_path / "noisy", runs, seeds=list(seeds))

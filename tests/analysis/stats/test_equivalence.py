@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
 from analysis.stats.equivalence import decide_verdict, tost
@@ -30,9 +31,10 @@ def test_alike_at_05_is_a_90_percent_interval_within_the_margin(
     assert within == (p < 0.05) or abs(p - 0.05) < 1e-9
 
 
-def test_without_spread_it_is_certain() -> None:
-    assert tost(Estimate(0.1, 0.0, 3), 0.2) == 0.0
-    assert tost(Estimate(0.2, 0.0, 3), 0.2) == 1.0
+@pytest.mark.parametrize("mean", [0.0, 0.1])
+def test_without_spread_two_seeds_show_no_equivalence(mean: float) -> None:
+    assert tost(Estimate(mean, 0.0, 1), 0.2) == pytest.approx(float(stats.t.sf(2 * math.sqrt(2), 1)))
+    assert tost(Estimate(0.2, 0.0, 1), 0.2) == 0.5
 
 
 @pytest.mark.parametrize("margin", [0, -1, math.nan])
@@ -56,3 +58,7 @@ def test_a_margin_is_above_zero(margin: float) -> None:
 )
 def test_verdicts(difference: float | None, p: float | None, alike: float | None, expected: str) -> None:
     assert decide_verdict(difference, p, alike, 0.05) == expected
+
+
+def test_equal_values_are_called_so_whatever_the_tests_say() -> None:
+    assert decide_verdict(0.0, 1.0, 0.001, 0.05, are_equal=True) == "all values are equal"

@@ -113,7 +113,10 @@ def test_the_surest_difference_has_a_p_between_that_of_all_degrees_of_freedom_an
     assert min(bounds) * (1 - 1e-9) <= found.test().p <= max(bounds) * (1 + 1e-9)
 
 
-def test_without_spread_it_is_certain() -> None:
-    assert Estimate(0.0, 0.0, 3).test() == (test := Estimate(0.0, 0.0, 3).test(0.5))
-    assert (test.p, test.low, test.high) == (1.0, 0.0, 0.0)
-    assert Estimate(0.1, 0.0, 3).test().p == 0.0
+@given(df=st.integers(1, 50), mean=st.floats(1e-9, 1), level=levels)
+def test_without_spread_half_of_the_difference_counts_as_standard_deviation(df: int, mean: float, level: float) -> None:
+    test, n = Estimate(mean, 0.0, df).test(1 - level), df + 1
+    expected = stats.t.interval(1 - level, df, mean, abs(mean) / 2 / math.sqrt(n))
+    assert (test.p, test.low, test.high) == pytest.approx((2 * stats.t.sf(2 * math.sqrt(n), df), *expected))
+    nothing = Estimate(0.0, 0.0, df).test(1 - level)
+    assert (nothing.p, nothing.low, nothing.high) == (1.0, 0.0, 0.0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.stats import paired_tests as s
+from analysis.stats.two_way import classical_estimate, satterthwaite_estimate, two_way_anova
 
 
 @pytest.fixture
@@ -45,10 +46,35 @@ def test_zero_but_for_rounding_is_zero() -> None:
     assert s.estimate_over_queries(noise).test().p == 1.0
 
 
-def test_constant_difference_is_certain() -> None:
-    test = s.estimate_over_queries(np.full((2, 5), 0.1)).test()
-    assert (test.p, test.low, test.high) == pytest.approx((0.0, 0.1, 0.1))
-    assert s.effect_size(np.full((2, 5), 0.1)) is None
+AGREEING = {
+    "one query": (2, 1), "one seed": (1, 2), "both": (2, 5), "as many": (2, 2), "more seeds than queries": (5, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e-10])
+@pytest.mark.parametrize("shape", AGREEING.values(), ids=AGREEING)
+def test_two_values_that_agree_exactly_decide_nothing_whatever_is_asked(shape: tuple[int, int], scale: float) -> None:
+    """Neither by the tests of the verdicts nor by the published one or that of racing."""
+    d = np.full(shape, (0.8 - 0.7) * scale)
+    tests = {name: test for name, test in s.run_tests(d).items() if test}
+    if min(shape) > 1:
+        anova = two_way_anova(d)
+        tests |= {"classical": classical_estimate(anova).test(), "racing": satterthwaite_estimate(anova).test()}
+    for name, test in tests.items():
+        n = {"queries": shape[1], "seeds": shape[0]}.get(name, min(shape))
+        assert test.p == pytest.approx(2 * stats.t.sf(2 * math.sqrt(n), n - 1)), name
+        assert (test.low < 0 < test.high) == (test.p > 0.05), name
+        assert test.low < test.high, name
+    assert s.effect_size(d) is None
+
+
+@pytest.mark.parametrize("value", [1e6, 1e-12, 0.8])
+def test_values_that_differ_by_one_unit_in_the_last_place_do_not_differ(value: float) -> None:
+    next_up = np.nextafter(value, np.inf)
+    assert not s.differences([[next_up], [value], [value]], [[value], [value], [next_up]]).any()
+    d = s.differences(np.array([[1.25], [np.nextafter(1.25, 2)]]) * value, np.array([[1.0], [1.0]]) * value)
+    assert s.estimate_over_seeds(d).test().p == pytest.approx(2 * stats.t.sf(2 * math.sqrt(2), 1))
+    assert s.differences([[1.25 * value]], [[value]]).item() == pytest.approx(0.25 * value)
 
 
 def test_what_is_not_a_sample_is_not_asked_about(d: np.ndarray) -> None:

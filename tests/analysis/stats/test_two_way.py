@@ -234,7 +234,8 @@ def test_of_one_source_of_variance_racing_takes_its_degrees_of_freedom(a: float,
 @pytest.mark.parametrize(("shape", "df"), [((3, 8), 2.0), ((8, 3), 2.0), ((2, 9), 1.0), ((5, 5), 4.0)])
 def test_where_nothing_varies_the_fewest_degrees_of_freedom_are_left(shape: tuple[int, int], df: float) -> None:
     for found in (two_way_estimate, satterthwaite_estimate):
-        assert found(two_way_anova(np.full(shape, 0.5)))[:3] == (0.5, 0.0, df)
+        assert found(two_way_anova(np.full(shape, 0.5)))[:3] == pytest.approx((0.5, 0.25 / (df + 1) ** 0.5, df))
+        assert found(two_way_anova(np.zeros(shape)))[:3] == (0.0, 0.0, df)
 
 
 def test_a_floored_variance_never_falls_below_the_residual() -> None:
