@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def push_to_hub(folder: Path, name: str) -> str:
         api.upload_folder(repo_id=name, folder_path=folder, commit_message="Add the model and its card")
     except Exception as error:  # errors of the library, and of the one that it sends requests with
         raise MachineError(
-            f"the model is in {folder}, but not in the repository {name}: {redact(summarize_server_error(error))}"
+            f"the model is in {folder}, but not in the repository {name}: {redact(summarize_server_error(error))}",
+            f"upload it with `hf upload {name} {shlex.quote(str(folder))}`",
         ) from error
     return str(url)
 
@@ -105,6 +107,7 @@ def _log_model(study: Study, run: ChosenRun, folder: Path) -> str:
         session.finish()
     except Exception as error:  # errors of the client, and of the service that it starts
         raise MachineError(
-            f"the model is in {folder}, but not in W&B: {redact(summarize_server_error(error))}"
+            f"the model is in {folder}, but not in W&B: {redact(summarize_server_error(error))}",
+            f"log it with `wandb artifact put --type model {shlex.quote(str(folder))}`, or export to another folder",
         ) from error
     return name

@@ -42,7 +42,8 @@ def load_final_weights(study: Study, run: ChosenRun, trial: TrialSpec, log: Call
     recorded, actual = run.summary.get("weights"), hash_weights(weights)
     if recorded not in (None, actual):
         found = f"hash {actual[:16]}, but {recorded[:16]} in the record of run {run.specification.id}"
-        raise MachineError(f"the weights of {run.label} are not those of the study: {found}")
+        remedy = "restore the study's folder from a backup, or name another --seed"
+        raise MachineError(f"the weights of {run.label} are not those of the study: {found}", remedy)
     return weights
 
 

@@ -143,7 +143,7 @@ def explain_error(error: Exception) -> tuple[str, str]:
         return f"no permission{_format_location(error)}", "make it readable and writable, and rerun the same command"
     cause = (str(error).strip().splitlines() or [""])[-1][:200]
     if isinstance(error, MachineError):
-        return cause, "rerun the same command to resume"
+        return cause, error.remedy
     if isinstance(error, DamagedError):
         error.remove()
         return cause, "rerun the same command to create it again and resume"

@@ -74,7 +74,15 @@ class MachineError(Exception):
     """Raised if the machine is at fault, not the configuration; a retry later or elsewhere may succeed.
 
     Examples are a process or node that ended, and a processor other than the one that the run needs.
+
+    Args:
+        message: what happened, in one line.
+        remedy: what to do about it; default: to rerun the command.
     """
+
+    def __init__(self, message: str, remedy: str = "rerun the same command to resume") -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class MissingDifficultyScoresError(MachineError):
