@@ -8,15 +8,16 @@ from torch import Tensor
 
 from trainables.data.tasks import get_task
 from trainables.exchange.export import has_classifier, load_cross_encoder, save_cross_encoder
+from trainables.exchange.input_rules import InputRules, write_input_rules
 from trainables.losses import LOSSES
 from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.runner import RankerData, list_standardization_rows
 from trainables.specs.plugin import ExportedModel
 from trainables.specs.ranker import RankerRunSpec, as_ranker_spec
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.frozen_features import InMemoryFeatures
-from trainables.utils.words import truncate_words
 
 
 def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
@@ -34,6 +35,7 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     task = specification.task
     tokenizer = load_tokenizer(path, get_task(task.name).list_added_tokens(task))
     save_cross_encoder(model, path, tokenizer, specification.model.max_length, folder)
+    write_input_rules(folder, make_input_rules(task))
     is_whole, loss = has_classifier(model), LOSSES[specification.variant.loss]
     return ExportedModel(
         task="text-ranking",
@@ -47,8 +49,20 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     )
 
 
+def make_input_rules(settings: RankerTaskSettings) -> InputRules:
+    """Return the rules by which a study makes the inputs of its rankers."""
+    task = get_task(settings.name)
+    is_plain = settings.truncation == "longest_first" or task.is_dialogue
+    return InputRules(
+        document_words=settings.document_words,
+        truncation=settings.truncation if is_plain else "query_first",
+        joined_tokens=() if settings.separators else task.added_tokens,
+    )
+
+
 def _list_notes(specification: RankerRunSpec) -> list[str]:
-    task, model, notes = specification.task, specification.model, list[str]()
+    task, model = specification.task, specification.model
+    notes = ["`study.rerank` makes the inputs as the study did, by the rules in `input_rules.json`."]
     assert model is not None
     if task.document_words:
         notes.append(f"The study cut each document after {task.document_words} words; do the same before scoring.")
@@ -89,10 +103,8 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
         table.set_index(name)["text"]
         for table, name in ((prepared.read_queries(), "query_id"), (prepared.read_documents(), "document_id"))
     )
-    task = get_task(specification.task.name)
-    separators = specification.task.separators
-    texts = [queries[name] if separators else " ".join(task.split_utterances(queries[name])) for name in frame.query_id]
+    rules = make_input_rules(specification.task)
+    texts = [rules.prepare_query(queries[name]) for name in frame.query_id]
     model = load_cross_encoder(folder)
-    read = [truncate_words(text, specification.task.document_words) for text in documents[frame.document_id]]
-    pairs = list(zip(texts, read, strict=True))
+    pairs = list(zip(texts, map(rules.prepare_document, documents[frame.document_id]), strict=True))
     return positions, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from trainables.data.files.run_file import Run, is_run_with_tag, read_run, write_run
+from trainables.exchange.input_rules import read_input_rules
 from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
 from trainables.reranking.texts import TextSource, open_texts
 from trainables.reranking.tokens import (
@@ -118,14 +119,16 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
     texts = [Path(source).expanduser() for source in (job.queries, job.documents)]
     check_outputs("--out", [job.out], lambda path: is_run_with_tag(path, job.tag), [job.run, *texts])
     tokenizer = load_shared_tokenizer(list(job.models))
-    form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length))
-    queries, documents = open_texts(job.queries, "queries"), open_texts(job.documents, "documents")
+    rules = read_input_rules(job.models)
+    form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length), rules)
+    queries = open_texts(job.queries, "queries").change_texts(rules.prepare_query)
+    documents = open_texts(job.documents, "documents").change_texts(rules.prepare_document)
     run = read_run(job.run, job.depth, log=reporter.log)
     key = _compute_key(job, queries, documents, form)
     with _open_parts(job.out, key) as folder:
         sources = (("queries", queries, run.queries), ("documents", documents, run.documents))
         query_tokens, document_tokens = (
-            _load_tokens(folder / name, _TokenWriter(name, source, ids, tokenizer, form.room, reporter))
+            _load_tokens(folder / name, _TokenWriter(name, source, ids, tokenizer, form, reporter))
             for name, source, ids in sources
         )
         parts = _Parts(folder, run, query_tokens, document_tokens, form, reporter)
@@ -273,11 +276,12 @@ class _TokenWriter(NamedTuple):
     source: TextSource
     ids: pa.StringArray
     tokenizer: "PreTrainedTokenizerBase"
-    room: int
+    form: PairFormat
     reporter: Reporter
 
     def write(self, folder: Path) -> None:
-        write_tokens(folder, self.source, self.ids, self.tokenizer, self.room, self._report)
+        keeps_end = self.name == "queries" and self.form.rules.truncation == "oldest"
+        write_tokens(folder, self.source, self.ids, self.tokenizer, self.form.room, self._report, keeps_end)
 
     def _report(self, done: int) -> None:
         self.reporter.update(f"{self.name} tokenised", done, len(self.ids), 0)

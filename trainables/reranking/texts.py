@@ -52,6 +52,10 @@ class TextSource(NamedTuple):
     read: Callable[[], Iterator[Text]]
     compute_digest: Callable[[], str]
 
+    def change_texts(self, change: Callable[[str], str]) -> "TextSource":
+        """Return a source of the same texts, each changed by a function that always does the same."""
+        return self._replace(read=lambda: (text._replace(text=change(text.text)) for text in self.read()))
+
 
 def open_texts(source: str, kind: Kind) -> TextSource:
     """Return the source that a command line names; nothing is read yet.

@@ -1,7 +1,7 @@
 """Token ids of the queries and documents of a run, in files that are mapped: only what is read is in memory.
 
-Each text is tokenised once. A pair takes the tokens of its texts, cut with the strategy "longest_first", as
-`CrossEncoder.predict` of sentence-transformers does.
+Each text is tokenised once. A pair takes the tokens of its texts, cut by the rules of the model: by default with the
+strategy "longest_first", as `CrossEncoder.predict` of sentence-transformers does.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trainables.data.ranking_tokens import encode_texts, get_pair_special_tokens
+from trainables.exchange.input_rules import LIBRARY_RULES, InputRules
 from trainables.reranking.texts import Text, TextSource
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import verify_folder, write_folder_with_checksums
@@ -38,7 +39,8 @@ class TextTokens(NamedTuple):
     Attributes:
         flat: token ids of all texts, in any order, shape (tokens,).
         starts: index in `flat` of the first token of each text, shape (texts,).
-        lengths: tokens of each text, shape (texts,). No more than fit into a pair are in `flat`.
+        lengths: tokens of each text, shape (texts,). No more than fit into a pair are in `flat`: its first ones, or the
+            last ones of a query that loses its beginning.
     """
 
     flat: Ids
@@ -55,6 +57,7 @@ class PairFormat(NamedTuple):
         after: tokens after the document.
         has_token_types: True if tokens from the document on have type 1. If False, all tokens have type 0.
         max_length: maximum number of tokens of a pair, including the special tokens.
+        rules: how a pair is cut.
     """
 
     before: Ids
@@ -62,6 +65,7 @@ class PairFormat(NamedTuple):
     after: Ids
     has_token_types: bool
     max_length: int
+    rules: InputRules = InputRules()
 
     @property
     def room(self) -> int:
@@ -88,12 +92,15 @@ class Chunk(NamedTuple):
         return np.diff(self.offsets)
 
 
-def read_pair_format(tokenizer: "PreTrainedTokenizerBase", max_length: int) -> PairFormat:
+def read_pair_format(
+    tokenizer: "PreTrainedTokenizerBase", max_length: int, rules: InputRules = LIBRARY_RULES
+) -> PairFormat:
     """Return the format of a tokenizer's pairs, taken from an example.
 
     Args:
         tokenizer: a fast tokenizer.
         max_length: maximum number of tokens of a pair.
+        rules: how a pair is cut, default as the libraries do.
 
     Raises:
         UserError: if the tokenizer is not a fast one, if its token types are of another kind, or if `max_length` leaves
@@ -101,13 +108,13 @@ def read_pair_format(tokenizer: "PreTrainedTokenizerBase", max_length: int) -> P
     """
     before, between, after = get_pair_special_tokens(tokenizer)
     types = np.asarray(tokenizer("a", "b").get("token_type_ids", [0]))
-    form = PairFormat(before, between, after, bool(types.any()), max_length)
+    form = PairFormat(before, between, after, bool(types.any()), max_length, rules)
     start = len(types) - len(after) - 1
     if form.has_token_types and types.tolist() != [0] * start + [1] * (len(types) - start):
         raise UserError(
             "MODEL", f"{type(tokenizer).__name__} gives token types {types.tolist()}", "type 1 from the document on"
         )
-    if form.room <= 1:
+    if form.room <= (1 if rules.truncation == "longest_first" else max_length // 3):
         raise UserError("--max-length", max_length, "a length that leaves room for query and document")
     return form
 
@@ -119,6 +126,7 @@ def write_tokens(
     tokenizer: "PreTrainedTokenizerBase",
     room: int,
     on_progress: Callable[[int], None] = lambda done: None,
+    keeps_end: bool = False,
 ) -> None:
     """Tokenise the texts with some ids, and write the tokens as a whole or not at all.
 
@@ -129,6 +137,7 @@ def write_tokens(
         tokenizer: a fast tokenizer.
         room: maximum number of tokens of a text that are kept.
         on_progress: called with the number of texts that were found so far.
+        keeps_end: True to keep the last tokens of a text instead of the first ones.
 
     Raises:
         UserError: if an id has no text or two different texts, or as `source.read` does.
@@ -155,8 +164,9 @@ def write_tokens(
                     encoded = encode_texts(tokenizer, [text for _, text in part], _NO_LIMIT)
                     for (code, _), tokens in zip(part, encoded, strict=True):
                         starts[code], lengths[code] = n_tokens, len(tokens)
-                        n_tokens += len(tokens[:room])
-                        tokens[:room].tofile(stream)
+                        kept = tokens[-room:] if keeps_end else tokens[:room]
+                        n_tokens += len(kept)
+                        kept.tofile(stream)
                 n_found += len(new)
                 on_progress(n_found)
         if n_found < len(ids):
@@ -191,12 +201,14 @@ def join_pairs(
         document_codes: number of the document of each pair, shape (pairs,).
         form: special tokens and maximum length.
     """
-    query_lengths, document_lengths = cut_longest_first(
-        queries.lengths[query_codes], documents.lengths[document_codes], form.room
-    )
+    lengths = queries.lengths[query_codes], documents.lengths[document_codes]
+    query_lengths, document_lengths = form.rules.cut_pairs(*lengths, form.room, form.max_length // 3)
+    query_starts = queries.starts[query_codes]
+    if form.rules.truncation == "oldest":
+        query_starts = query_starts + np.minimum(lengths[0], form.room) - query_lengths
     pieces = list[Ids]()
     for query, n_query, document, n_document in zip(
-        queries.starts[query_codes].tolist(),
+        query_starts.tolist(),
         query_lengths.tolist(),
         documents.starts[document_codes].tolist(),
         document_lengths.tolist(),
@@ -208,33 +220,9 @@ def join_pairs(
         )
         pieces += [form.before, query_tokens, form.between, document_tokens, form.after]
     starts = len(form.before) + query_lengths + len(form.between)
-    lengths = starts + document_lengths + len(form.after)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Chunk(np.concatenate(pieces), offsets, starts if form.has_token_types else lengths)
-
-
-def cut_longest_first(queries: Ints, documents: Ints, room: int) -> tuple[Ints, Ints]:
-    """Return the tokens of query and document that are kept if the longer one loses a token until both fit.
-
-    It is the rule of `trainables.data.ranking_tokens.truncate_longest_first`, for many pairs.
-
-    Args:
-        queries: tokens of the query of each pair, shape (pairs,).
-        documents: tokens of the document of each pair, shape (pairs,).
-        room: number of tokens that fit.
-
-    Example:
-        >>> import numpy as np
-        >>> query, document = cut_longest_first(np.array([280, 3]), np.array([90, 4]), room=125)
-        >>> query.tolist(), document.tolist()
-        ([63, 3], [62, 4])
-    """
-    shorter = np.minimum(np.minimum(queries, documents), room // 2)
-    is_query_shorter = queries <= documents
-    fits = queries + documents <= room
-    cut_queries = np.where(is_query_shorter, shorter, room - shorter)
-    cut_documents = np.where(is_query_shorter, room - shorter, shorter)
-    return np.where(fits, queries, cut_queries), np.where(fits, documents, cut_documents)
+    ends = starts + document_lengths + len(form.after)
+    offsets = np.concatenate([[0], np.cumsum(ends)])
+    return Chunk(np.concatenate(pieces), offsets, starts if form.has_token_types else ends)
 
 
 def _split_into_blocks(texts: Iterator[Text]) -> Iterator[list[Text]]:

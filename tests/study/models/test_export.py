@@ -22,6 +22,7 @@ from study.plan.analysis_plan import register_plan
 from study.records.kept_models import is_model_kept
 from study.records.run_record import get_scores_path
 from study.records.run_store import RunStore
+from study.rerank import main as rerank
 from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.keep_models import keep_models
 from tests.damages import flip
@@ -148,6 +149,31 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: F
     assert [line.partition(" (")[0] for line in logs[2]] == ["training LS"]
     scores = [load(tmp_path / str(number)).predict(texts) for number in range(2)]
     np.testing.assert_array_equal(*scores)
+
+
+def test_reranking_the_candidates_of_a_study_gives_its_scores(finished: Finished, world: World, tmp_path: Path) -> None:
+    """The source's whole documents, of which the study's model read 12 words, and pairs that are too long."""
+    run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
+    export(finished, tmp_path / "model", seed=1)
+    recorded = pd.read_parquet(get_scores_path(finished.study.folder, run.specification.id, "test"))
+    documents, words = world.prepared.read_documents(), finished.study.task.document_words
+    assert words == 12
+    whole = [text + " and more" * 9 * (len(text.split()) >= words) for text in documents["text"]]
+    assert whole != documents["text"].tolist()
+    lines = [f"{row.query_id} {row.document_id}\n" for row in recorded.itertuples()]
+    (tmp_path / "first.run").write_text("".join(lines))
+    for name, ids, texts in (
+        ("queries", *world.prepared.read_queries()[["query_id", "text"]].to_numpy().T),
+        ("documents", documents["document_id"], whole),
+    ):
+        rows = [json.dumps({"id": each, "text": text}) for each, text in zip(ids, texts, strict=True)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    files = [f"--{name}={tmp_path}/{name}.jsonl" for name in ("queries", "documents")]
+    options = [f"--run={tmp_path}/first.run", *files, f"--out={tmp_path}/new.run", "--precision=fp32"]
+    assert rerank([str(tmp_path / "model"), *options]) == 0
+    found = {(row[0], row[2]): float(row[4]) for row in map(str.split, (tmp_path / "new.run").open())}
+    expected = [found[row.query_id, row.document_id] for row in recorded.itertuples()]
+    assert compare_scores(np.array(expected), recorded["score"].to_numpy(), recorded["query_id"].tolist()).is_passed
 
 
 def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Path) -> None:

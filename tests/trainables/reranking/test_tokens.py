@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.trainables.models.architectures import write_model
 from tests.trainables.small import write_roberta
-from trainables.data.ranking_tokens import truncate_longest_first
+from trainables.data.ranking_tokens import _truncate_pair, truncate_longest_first
+from trainables.exchange.input_rules import InputRules
 from trainables.models.tokenizer import load_tokenizer
 from trainables.reranking.texts import Text, TextSource
-from trainables.reranking.tokens import cut_longest_first, join_pairs, open_tokens, read_pair_format, write_tokens
+from trainables.reranking.tokens import PairFormat, TextTokens, join_pairs, open_tokens, read_pair_format, write_tokens
 from trainables.utils.errors import UserError
 
 COUNTS = (0, 1, 2, 5, 9, 10, 11, 12, 40)
@@ -30,13 +31,35 @@ def make_source(texts: dict[str, str]) -> TextSource:
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=20),
     st.integers(2, 60),
+    st.sampled_from(["longest_first", "query_first", "oldest", "plain"]),
 )
-def test_cuts_are_those_of_training(lengths: list[tuple[int, int]], room: int) -> None:
-    queries, documents = np.array(lengths).T
-    found = cut_longest_first(queries, documents, room)
-    for number, (query, document) in enumerate(lengths):
-        expected = truncate_longest_first(np.arange(query, dtype=np.int32), np.arange(document, dtype=np.int32), room)
-        assert [side[number] for side in found] == [len(side) for side in expected]
+def test_cuts_are_those_of_training(lengths: list[tuple[int, int]], room: int, truncation: str) -> None:
+    """The tokens of whole pairs, cut as the token arrays of a study are and as re-ranking cuts them."""
+    third = (room + 3) // 3
+    rules, nothing = InputRules.model_validate({"truncation": truncation}), np.empty(0, np.int32)
+    form = PairFormat(nothing, nothing, nothing, True, 3 * third, rules)
+    form = form._replace(before=np.zeros(form.max_length - room, np.int32))
+    sides = [[np.arange(1, count + 1, dtype=np.int32) for count in counts] for counts in zip(*lengths, strict=True)]
+    stored = [
+        [ids[-room:] if truncation == "oldest" and side == 0 else ids[:room] for ids in texts]
+        for side, texts in enumerate(sides)
+    ]
+    tokens = [
+        TextTokens(np.concatenate(kept), np.cumsum([0, *map(len, kept[:-1])]), np.array([*map(len, texts)]))
+        for kept, texts in zip(stored, sides, strict=True)
+    ]
+    codes = np.arange(len(lengths))
+    chunk = join_pairs(*tokens, codes, codes, form)
+    for row, (query, document) in enumerate(zip(*sides, strict=True)):
+        if truncation == "longest_first":
+            expected = truncate_longest_first(query, document, room)
+        else:
+            side = {"query_first": None, "oldest": "left", "plain": "right"}[truncation]
+            limit = room + 1  # what a study tokenises of a text
+            kept = query[-limit:] if side == "left" else query[:limit]
+            expected = _truncate_pair(kept, document[:limit], room, third, side)
+        pair = chunk.flat[chunk.offsets[row] : chunk.offsets[row + 1]]
+        assert pair.tolist() == np.concatenate([form.before, *expected]).tolist()
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
