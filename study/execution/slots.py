@@ -5,7 +5,6 @@ the sum over its nodes.
 """
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
 from trainables.utils.system import count_cores
 
-_SOCKET_PATH_BYTES = 103 if sys.platform == "darwin" else 107
-"""Longest path of a socket that the system accepts."""
-
 
 def connect_or_check(study: Study) -> str | None:
     """Connect to the study's cluster, or check that this machine has enough cores if there is none.
@@ -27,11 +23,11 @@ def connect_or_check(study: Study) -> str | None:
         The address of the cluster, or None if trials run on this machine.
 
     Raises:
-        UserError: the cluster cannot be reached, the study requests more trials than the cores can hold, or Ray cannot
-            start with these environment variables.
+        UserError: the cluster cannot be reached, the study requests more trials than the cores can hold, or Ray Tune
+            refuses an environment variable.
     """
     cluster = get_cluster_address(study)
-    check_environment_variables(cluster)
+    check_environment_variables()
     if cluster is None:
         get_local_concurrency(study)
     else:
@@ -75,26 +71,11 @@ def get_local_concurrency(study: Study) -> int:
     return study.resources.concurrent or capacity
 
 
-def check_environment_variables(cluster: str | None) -> None:
-    """Check the environment variables with which Ray would not start, or Tune would not run.
-
-    Args:
-        cluster: address of the study's cluster, or None if Ray is started on this machine.
-
-    Raises:
-        UserError: a variable is set that must not be, or the path of Ray's sockets would be too long.
-    """
+def check_environment_variables() -> None:
+    """Raise UserError if an environment variable is set with which Ray Tune refuses to run."""
     if value := os.environ.get("TUNE_RESULT_DIR"):
         expected = "none, because Ray Tune refuses it: unset TUNE_RESULT_DIR"
         raise UserError("environment variable TUNE_RESULT_DIR", repr(value), expected)
-    name = next((name for name in ("RAY_TMPDIR", "TMPDIR") if name in os.environ), None)
-    if name is None or cluster is not None:
-        return
-    rest = f"/ray/session_2000-01-01_00-00-00_000000_{os.getpid()}/sockets/plasma_store"
-    room, folder = _SOCKET_PATH_BYTES - len(rest), os.environ[name]
-    if len(os.fsencode(folder)) > room:
-        expected = f"a folder with a path of at most {room} bytes, for the sockets of Ray: export RAY_TMPDIR=/tmp"
-        raise UserError(f"environment variable {name}", repr(folder), expected)
 
 
 def check_cores(study: Study) -> int:

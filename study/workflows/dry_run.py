@@ -69,7 +69,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)
     cluster = get_cluster_address(study)
-    check_environment_variables(cluster)
+    check_environment_variables()
     if cluster is None:
         check_cores(study)
     has_no_gpu = cluster is None and study.resources.gpu > 0 and not count_gpus()
