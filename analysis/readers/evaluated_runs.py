@@ -16,8 +16,8 @@ import pandas as pd
 from analysis.data.score_table import join_names
 from analysis.readers.predictions import read_predictions
 from analysis.readers.trec_files import Ranking, open_binary, read_trec_qrels, read_trec_run
+from trainables.text.trec_lines import describe_contradictions
 from trainables.utils.errors import UserError
-from trainables.utils.trec_lines import describe_contradictions
 
 if TYPE_CHECKING:
     import ir_measures

@@ -24,14 +24,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainables.utils.errors import UserError
-from trainables.utils.trec_lines import (
+from trainables.text.trec_lines import (
     RUN_FIELDS,
     count_contradictions,
     drop_words_after_tag,
     parse_number,
     split_fields,
 )
+from trainables.utils.errors import UserError
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 """trec_eval holds scores in single precision."""

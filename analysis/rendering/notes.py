@@ -9,7 +9,7 @@ from analysis.readers.missing_runs import count_missing_runs
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER, get_set_name
-from trainables.utils.text_overlap import describe_overlap
+from trainables.text.text_overlap import describe_overlap
 
 _SEARCH_LUCK = (
     "The tested runs are those by whose {dev} scores {what} were chosen, so part of a gain may be luck, for which p "

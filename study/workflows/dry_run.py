@@ -27,8 +27,8 @@ from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.environment import count_gpus
 from trainables.specs.plugin import Throughput
+from trainables.text.text_overlap import describe_overlap
 from trainables.utils.cli import print_escaped
-from trainables.utils.text_overlap import describe_overlap
 
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"

@@ -221,7 +221,7 @@ def test_bad_arguments_get_one_line(
         (["--metric", "nDGC@10"], "--metric: nDGC@10; expected a metric of ir_measures, such as nDCG@10"),
         (["--metric", "nDCG@0"], "--metric: nDCG@0 with cutoff 0; expected a whole number above 0"),
         (["--metric", "alpha_nDCG@10"], "pyndeval (pip install ir-measures[pyndeval])"),
-        (["--metric", "Accuracy@1"], "--metric: Accuracy@1 has no value for 20 queries: "),
+        (["--metric", "Accuracy@1"], "--metric: Accuracy@1 has no value for 8 queries: "),
     ],
 )
 def test_a_bad_metric_gets_one_line(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from trainables.data.store import load_or_compute
+from trainables.text.text_overlap import Overlap, describe_overlap, get_overlap_size
 from trainables.utils.errors import UserError
-from trainables.utils.text_overlap import Overlap, describe_overlap, get_overlap_size
 
 _FORMAT = 2
 """Part of the stored counts. Increase it when the same tables give different counts."""

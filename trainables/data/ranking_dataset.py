@@ -14,7 +14,7 @@ from trainables.data.store import (
 )
 from trainables.data.tasks import SPLITS
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.text_overlap import Overlap, SplitTexts, count_overlaps
+from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,10 +24,10 @@ from trainables.data.store import (
 )
 from trainables.data.tasks import sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
+from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
-from trainables.utils.text_overlap import Overlap, SplitTexts, count_overlaps
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,8 +18,8 @@ from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels
 from trainables.smoothing import DISTRIBUTIONS
+from trainables.text.text_overlap import describe_overlap
 from trainables.utils.errors import UserError
-from trainables.utils.text_overlap import describe_overlap
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from trainables.models.pretrained import (
     read_max_tokens,
     resolve_model_path,
 )
+from trainables.text.text_overlap import describe_overlap
 from trainables.utils.errors import UserError
-from trainables.utils.text_overlap import describe_overlap
 
 __all__ = [
     "check_data",

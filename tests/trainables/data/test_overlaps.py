@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainables.data.overlaps import check_overlaps, load_overlaps
+from trainables.text.text_overlap import SplitTexts, count_overlaps, describe_overlap, normalize_text
 from trainables.utils.errors import UserError
-from trainables.utils.text_overlap import SplitTexts, count_overlaps, describe_overlap, normalize_text
 
 ROW = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts": 44, "ids": 3}
 

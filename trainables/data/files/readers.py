@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.trec_lines import split_fields
 from trainables.utils.errors import UserError
-from trainables.utils.trec_lines import split_fields
 
 T = TypeVar("T", str, list[Any], dict[str, Any])
 

@@ -21,9 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trainables.data.files.readers import FileLocation, quote_text, read_lines
-from trainables.utils.errors import UserError
-from trainables.utils.files import read_head, write_atomically
-from trainables.utils.trec_lines import (
+from trainables.text.trec_lines import (
     RUN_FIELDS,
     count_contradictions,
     describe_contradictions,
@@ -31,6 +29,8 @@ from trainables.utils.trec_lines import (
     parse_number,
     split_fields,
 )
+from trainables.utils.errors import UserError
+from trainables.utils.files import read_head, write_atomically
 
 Codes = npt.NDArray[np.int32]
 

@@ -1,0 +1,1 @@
+"""Texts that are compared or parsed: texts that splits share, and lines of the files of TREC."""
