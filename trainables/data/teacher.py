@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainables.data.files.readers import quote_text
-from trainables.data.files.run_file import read_run_lines
 from trainables.utils.checksums import is_intact, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 
@@ -87,6 +86,8 @@ def _read_scores(path: Path) -> Iterator[tuple[str, str, str, float]]:
         for number, (query, document, score) in enumerate(rows, 1):
             yield f"{path}, row {number}", str(query), str(document), float(score)
         return
+    from trainables.data.files.run_file import read_run_lines  # imported here, since it loads numpy
+
     for location, query, document, _, score in read_run_lines(path):
         if math.isnan(score):
             raise UserError(str(location), "a run without scores", "query, Q0, document, rank, score, name")

@@ -2,9 +2,13 @@
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    from numpy import integer
+    from numpy.typing import NDArray
+
+    from trainables.utils.arrays import Floats
 
 RUN_FIELDS = 6
 """Fields of a line of a TREC run: query, Q0, document, rank, score, tag."""
@@ -50,9 +54,7 @@ def parse_number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
-def count_contradictions(
-    queries: npt.NDArray[np.integer], ranks: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]
-) -> int:
+def count_contradictions(queries: "NDArray[integer]", ranks: "Floats", scores: "Floats") -> int:
     """Return the number of queries in which a document has a better rank than another one, and a lower score.
 
     Args:
@@ -61,10 +63,13 @@ def count_contradictions(
         scores: (pairs,) scores, higher is better.
 
     Example:
+        >>> import numpy as np
         >>> distances = np.array([0.1, 0.2, 0.9, 0.3])
         >>> count_contradictions(np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 1.0, 2.0]), distances)
         1
     """
+    import numpy as np  # imported here, since most readers of lines do not need it
+
     order = np.lexsort((-scores, ranks, queries))
     queries, ranks, scores = queries[order], ranks[order], scores[order]
     is_wrong = (queries[1:] == queries[:-1]) & (ranks[1:] > ranks[:-1]) & (scores[1:] > scores[:-1])
