@@ -96,23 +96,42 @@ def _describe_truncation(results: Results) -> list[str]:
 
 
 def _describe_machines(results: Results) -> list[str]:
-    """Describe the kinds of machine that the trained systems ran on, if runs recorded them."""
-    kinds = Counter(kind for run in results.runs if run.is_finished and (kind := _describe_machine(run)))
-    if not kinds:
-        return []
-    if len(kinds) == 1:
-        return [f"The scores are reproducible to the last digit on this kind of machine: {next(iter(kinds))}."]
-    counts_text = "; ".join(f"{kind} ({count} run{'s' * (count != 1)})" for kind, count in sorted(kinds.items()))
+    """Describe the kinds of machine that the trained systems ran on, if runs recorded them.
+
+    The precision of a run follows from its settings and the version of the arithmetic, so runs of different versions
+    are not compared with each other.
+    """
+    kinds = dict[int, Counter[str]]()
+    for run in results.runs:
+        if run.is_finished and (environment := _get_specification_part(run.config, "environment")):
+            kinds.setdefault(environment.get("arithmetic", 0), Counter())[_describe_machine(run)] += 1
+    lines = [_describe_kinds(of_version) for _, of_version in sorted(kinds.items())]
+    if len(kinds) < 2:
+        return lines
+    named = "; ".join(f"version {version} ({_count_runs(kinds[version].total())})" for version in sorted(kinds))
     return [
-        f"Runs are from {len(kinds)} kinds of machine, and the last digits of scores depend on the kind: {counts_text}."
+        f"Runs are from {len(kinds)} versions of the project's arithmetic, and the last digits of scores depend on it: "
+        f"{named}.",
+        *(f"Version {version}: {line}" for version, line in zip(sorted(kinds), lines, strict=True)),
     ]
 
 
+def _describe_kinds(kinds: Counter[str]) -> str:
+    if len(kinds) == 1:
+        return f"The scores are reproducible to the last digit on this kind of machine: {next(iter(kinds))}."
+    counts_text = "; ".join(f"{kind} ({_count_runs(count)})" for kind, count in sorted(kinds.items()))
+    return (
+        f"Runs are from {len(kinds)} kinds of machine, and the last digits of scores depend on the kind: {counts_text}."
+    )
+
+
+def _count_runs(count: int) -> str:
+    return f"{count} run{'s' * (count != 1)}"
+
+
 def _describe_machine(run: Run) -> str:
-    """Describe the properties of the machine that the bits of a run depend on; empty if not recorded."""
+    """Describe the properties of the machine that the bits of a run depend on."""
     environment, training = (_get_specification_part(run.config, part) for part in ("environment", "training"))
-    if not environment:
-        return ""
     threads = training.get("threads")
     parts = [
         environment.get("device"),

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatch
 from itertools import product
@@ -69,6 +70,20 @@ class Suite(NamedTuple):
     studies: tuple[SuiteStudy, ...]
     published: Published | None
     expected: SuiteExpectations = SuiteExpectations()
+
+
+@contextmanager
+def name_study(each: SuiteStudy) -> Iterator[None]:
+    """Begin a message about bad input with the name of the study that it is about.
+
+    Raises:
+        UserError: the block raises it.
+    """
+    try:
+        yield
+    except UserError as error:
+        error.args = ("\n".join(f"{each.study.name}: {line}" for line in str(error).split("\n")),)
+        raise
 
 
 def is_suite(source: str | None) -> bool:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from study.suites.loader import Suite
+from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder
 from study.utils.console import print_line
 from study.workflows.dry_run import build_preview, format_bounds
@@ -45,7 +45,8 @@ def build_suite_preview(
     for each in suite.studies:
         if estimate_cost:
             log(f"study {each.study.name}")
-        studies[each.key] = {"labels": each.labels, **build_preview(each.study, estimate_cost, log)}
+        with name_study(each):
+            studies[each.key] = {"labels": each.labels, **build_preview(each.study, estimate_cost, log)}
     costs = [preview["cost"] for preview in studies.values()]
     trial_hours = _add([cost and cost["trial_hours"] for cost in costs])
     at_once = {cost["at_once"] for cost in costs if cost}

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from study.suites.loader import Suite
+from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder, register_suite_plan
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
@@ -28,7 +28,8 @@ def prepare_suite_data(suite: Suite) -> None:
     """
     for each in suite.studies:
         print_line(f"study {each.study.name}")
-        prepare_study_data(each.study)
+        with name_study(each):
+            prepare_study_data(each.study)
 
 
 def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
@@ -48,7 +49,10 @@ def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
         IncompleteError: a system of a study has no complete test result.
     """
     check_suite_folder(suite)
-    opened = [open_study(each.study) for each in suite.studies]
+    opened = []
+    for each in suite.studies:
+        with name_study(each):
+            opened.append(open_study(each.study))
     plan, plan_hash = register_suite_plan(suite)
     print_line(f"suite {suite.name}, plan {plan_hash} version {plan['version']}, results in {suite.folder}")
     sessions = [StudySession(each, start_time) for each in opened]

@@ -53,7 +53,7 @@ def _texts(report: Report) -> list[str]:
     return [report.text, *((report.folder / name).read_text() for name in ("table.md", "report.html"))]
 
 
-def _change_ls(folder: Path, part: str, **values: str) -> None:
+def _change_ls(folder: Path, part: str, **values: str | int) -> None:
     """Change a part of the specification in the records of LS."""
     for path in folder.glob("runs/*/record.json"):
         record = json.loads(path.read_text())
@@ -127,6 +127,16 @@ def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> Non
     told = f"{kind.replace('x86_64-Vendor-avx2', 'aarch64-Other-sve')} (3 runs); {kind} ({others} runs)."
     for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
         assert f"Runs are from 2 kinds of machine, and the last digits of scores depend on the kind: {told}" in text
+
+
+def test_runs_of_an_older_arithmetic_are_from_the_same_machine(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    write_records(tmp_path / "study", plan_of(runs), runs)
+    _change_ls(tmp_path / "study", "environment", arithmetic=4)
+    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+        assert "Runs are from 2 versions of the project's arithmetic" in text.replace("&#39;", "'")
+        assert "; version 4 (3 runs)." in text
+        assert "kinds of machine" not in text
 
 
 def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from study.run import main
 from study.suites.loader import load_suite
 from study.suites.preview import build_suite_preview
 from study.workflows.dry_run import build_preview
@@ -31,6 +34,30 @@ def test_the_command_loads_nothing_heavy(tmp_path: Path) -> None:
     assert [*json.loads(as_json.stdout)["studies"]] == ["bm25-long", "random-long"]
     one = light(tmp_path, source, "--dry-run", "--study", "bm25-long")
     assert one.stdout.startswith("study small-bm25-long")
+
+
+@pytest.mark.parametrize(
+    ("option", "chosen", "wrong", "line"),
+    [
+        ("--dry-run", "random-*", "model.name=empty", "small-random-short: model.name: "),
+        ("--prepare", "*random-long", 'task.libraries=["nowhere"]', "small-random-long: task.libraries: "),
+        ("--address=local", "*random-long", 'task.libraries=["nowhere"]', "small-random-long: task.libraries: "),
+    ],
+)
+def test_a_mistake_in_the_data_or_the_model_of_a_study_names_the_study(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    chosen: str,
+    wrong: str,
+    line: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    assert main([written(tmp_path), "--study", chosen, wrong, option]) == 2
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert printed.startswith(f"study.run: {line}")
 
 
 def test_what_is_for_one_study_is_refused(tmp_path: Path) -> None:
