@@ -43,10 +43,16 @@ class TrialPool:
     Args:
         members: the studies, in the order of precedence.
         on_precompute: called with the finished and the total number of parts of the frozen layers' outputs.
+        on_stretch: called with a trial after each stretch of its training, and the instances seen so far.
     """
 
-    def __init__(self, members: Sequence[PoolMember], on_precompute: Callable[[int, int], None]) -> None:
-        self.members, self.on_precompute = tuple(members), on_precompute
+    def __init__(
+        self,
+        members: Sequence[PoolMember],
+        on_precompute: Callable[[int, int], None],
+        on_stretch: Callable[[TrialRequest, int], None] = lambda request, instances: None,
+    ) -> None:
+        self.members, self.on_precompute, self.on_stretch = tuple(members), on_precompute, on_stretch
 
     @property
     def is_finished(self) -> bool:

@@ -46,6 +46,11 @@ class ProgressReporter:
         """Report a trial that starts."""
         self._view.start(self._format_trial(request))
 
+    def report_stretch(self, request: TrialRequest, instances: int) -> None:
+        """Report how many instances a trial that trains has seen."""
+        if training := request.trial.specification.training:
+            self._view.set_share(self._format_trial(request), instances / training.instances)
+
     def report_trial(self, request: TrialRequest, entry: dict[str, Any]) -> None:
         """Report an ended trial.
 

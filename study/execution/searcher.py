@@ -102,6 +102,8 @@ class StudySearcher(Searcher):
         """Pass on the progress of a step that ended."""
         if "parts" in result:
             self._pool.on_precompute(result["parts"], result["total"])
+        if "instances" in result:
+            self._pool.on_stretch(self._attempts[trial_id].request, result["instances"])
         if "rows" in result:
             member, request, *_ = self._attempts[trial_id]
             member.wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])

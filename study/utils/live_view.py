@@ -31,6 +31,7 @@ class LiveView:
     Example:
         >>> with LiveView() as view:  # shows nothing here, since this is no terminal
         ...     view.start("T-LS seed 1")
+        ...     view.set_share("T-LS seed 1", 0.5)
         ...     view.set_progress("runs", 3, 10, "about 2 min left")
         ...     view.end("T-LS seed 1")
     """
@@ -48,7 +49,8 @@ class LiveView:
             console=self._console,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._running: dict[str, float] = {}
+        self._running: dict[str, tuple[float, str]] = {}
+        """Start of each, on the monotonic clock, and the share that is done, as text."""
         self._scores: dict[str, str] = {}
         self._score_title = ""
         self._live = Live(
@@ -103,7 +105,12 @@ class LiveView:
 
     def start(self, name: str) -> None:
         """Show that something is running, until `end` is called with the same name."""
-        self._running[name] = time.monotonic()
+        self._running[name] = time.monotonic(), ""
+
+    def set_share(self, name: str, share: float) -> None:
+        """Show how much of something that is running is done, from 0 to 1."""
+        if name in self._running:
+            self._running[name] = self._running[name][0], f"{share:.0%}"
 
     def end(self, name: str) -> None:
         """Show no longer that something is running."""
@@ -128,8 +135,8 @@ class LiveView:
         rows = Table.grid(padding=(0, 2))
         now = time.monotonic()
         running = list(self._running.items())
-        for name, start in running[:_MAX_RUNNING]:
-            rows.add_row(Text("running", "dim"), _make_text(name), f"{now - start:.0f} s")
+        for name, (start, share) in running[:_MAX_RUNNING]:
+            rows.add_row(Text("running", "dim"), _make_text(name), f"{now - start:.0f} s", share)
         if len(running) > _MAX_RUNNING:
             rows.add_row(Text("running", "dim"), f"{len(running) - _MAX_RUNNING} more", "")
         if self._scores:

@@ -70,7 +70,7 @@ def run_trials(studies: Sequence[StudyTrials], view: LiveView) -> None:
         precisions = dict.fromkeys(each.opened.study.training.precision for each in studies)
         print_line(f"{concurrent} trials at once, {study.training.threads} thread(s) each, {', '.join(precisions)}")
         progress.restart_clock()
-        pool = TrialPool([make_member(each) for each in studies], progress.report_precompute)
+        pool = TrialPool([make_member(each) for each in studies], progress.report_precompute, progress.report_stretch)
         run_tuner(pool, cluster, concurrent, print_line)
         evictor.evict_unneeded()
 

@@ -1,5 +1,6 @@
 """Trials handed to Tune, and what becomes of those whose trial fails: told once, tried again where that may help."""
 
+import io
 import json
 import random
 from dataclasses import replace
@@ -10,14 +11,18 @@ from typing import Any
 import pytest
 from ray import cloudpickle
 from ray.exceptions import RayTaskError
+from rich.console import Console
 
 from study.config.schema import Study
 from study.execution.pool import PoolMember, TrialPool
+from study.execution.progress import ProgressReporter
 from study.execution.searcher import MAX_ATTEMPTS, StudySearcher, TrialCallback
 from study.execution.trainable import TrialError
 from study.records import run_record as record
+from study.records.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
+from study.utils.live_view import LiveView
 from tests.study.driving import STUDY, Metric, decisions, drive, ended, quality, scheduler
 from trainables.specs.trial import TrialSpec
 from trainables.utils.checksums import DamagedError
@@ -41,12 +46,14 @@ class Tune:
         self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
         self.copied: list[tuple[str, str]] = []
         self.started: list[TrialRequest] = []
+        self.view = LiveView()
         caching = study.caching.model_copy(update={"folder": str(folder / "cache")})
         self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         logger = WandbLogger(tracking, print)
         member = PoolMember(self.scheduler, logger, self._copy, self.started.append, self._report)
-        self.searcher = StudySearcher(TrialPool([member], self._parts))
+        progress = ProgressReporter([self.scheduler], self.view)
+        self.searcher = StudySearcher(TrialPool([member], self._parts, progress.report_stretch))
         self.ends, self.count = TrialCallback(self.searcher), 0
 
     def _copy(self, run_id: str, split: record.Split) -> None:
@@ -104,6 +111,19 @@ def error_of(tune: Tune, job: TrialSpec) -> str:
     entry = record.read_run_record(tune.folder, job.specification.id)
     assert entry is not None
     return str(entry["summary"]["error"])
+
+
+def test_the_share_of_a_trial_that_is_done_is_shown(tune: Tune) -> None:
+    name, request = tune.start()
+    training = request.trial.specification.training
+    assert training is not None
+    tune.view.start(run := format_run_name(request.labels))
+    for instances in (training.instances // 4, training.instances):
+        tune.searcher.on_trial_result(name, {"instances": instances, "done": False})
+        share = f"{instances / training.instances:.0%}"
+        console = Console(file=(shown := io.StringIO()), width=80)
+        console.print(tune.view._render())
+        assert [line.split()[-1] for line in shown.getvalue().splitlines() if run in line] == [share]
 
 
 def test_limits_of_the_study_are_the_trials(tune: Tune) -> None:

@@ -22,6 +22,7 @@ from study.utils.live_view import LiveView
 
 with LiveView() as view:
     view.start("LS seed 1")
+    view.set_share("LS seed 1", 0.4)
     view.set_score("best dev MAP", "LS", "0.5000")
     for done in range(3):
         view.set_progress("trials", done, 3, "about 2 min left")
@@ -59,7 +60,7 @@ def on_a_terminal(program: str, width: int = 100) -> str:
 
 def test_on_a_terminal_bars_stand_below_the_lines_and_are_gone_at_the_end() -> None:
     output = on_a_terminal(SHOWN)
-    for shown in ("running", "LS seed 1", "best dev MAP", "LS 0.5000", "about 2 min left", "1/3", "report"):
+    for shown in ("running", "LS seed 1", "40%", "best dev MAP", "LS 0.5000", "about 2 min left", "1/3", "report"):
         assert shown in output
     lines = [line.strip() for line in CONTROLS.sub("", output).replace("\r", "\n").split("\n")]
     assert [line for line in lines if line.startswith(("line ", "end"))] == ["line 0", "line 1", "line 2", "end"]
