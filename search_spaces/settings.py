@@ -188,8 +188,8 @@ class ScheduleSearchSettings(Settings):
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
-    .003 to .066 are pruned (measured by benchmarks/race.py: 12 configurations, 5 or 10 seeds, standard deviation of the
-    seeds 0 to .03, of query x configuration 0 to .1)."""
+    .003 to .072 are pruned (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the seeds 0 to .03, of
+    query x configuration 0 to .1)."""
     compare: Annotated[str | None, Field(exclude_if=is_unset)] = None
     """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
 

@@ -87,7 +87,8 @@ def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tup
     its own estimate.
 
     It supposes that seeds matter alike in the comparisons. The comparison of a single system whose seeds vary 25 times
-    as much as the others' rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated).
+    as much as the others' rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated). Effects of
+    seeds that the variants share and the baseline does not make it up to .103.
 
     Args:
         anovas: mean squares of each comparison, poolable by `is_poolable`, with the same numbers of seeds and queries.

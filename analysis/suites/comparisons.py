@@ -93,6 +93,9 @@ def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
     Variances add up. Each of the two parts of a variance has the degrees of freedom of Satterthwaite (1946) over the
     estimates. The average of a single estimate is that estimate.
 
+    The level is exceeded where few seeds vary far more on one task than on the others: with three seeds and seed
+    deviations of .003, .003 and .03, it is .063 at .05 and .019 at .01.
+
     Args:
         estimates: differences on tasks with queries and runs of their own.
 
