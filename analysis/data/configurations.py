@@ -207,11 +207,11 @@ def mean_and_std(values: Floats | None) -> Score | None:
     return float(seeds.mean()), float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
 
 
-def format_score(score: Score | None) -> str:
+def format_score(score: Score | None, decimals: int = 4) -> str:
     """Format mean and standard deviation, or a dash."""
     if score is None:
         return "-"
-    return f"{score[0]:.4f}" + (f" ± {score[1]:.4f}" if score[1] is not None else "")
+    return f"{score[0]:.{decimals}f}" + (f" ± {score[1]:.{decimals}f}" if score[1] is not None else "")
 
 
 def _find_varied(configs: list[dict[str, Any]], names: list[str]) -> set[tuple[str, str]]:

@@ -36,7 +36,8 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
     present = [report for report in reports if report]
     has_average = len(group) > 1 and find_common_metric(present) is not None and has_one_protocol(present)
     averages = {name: _average(scores[name]) for name in systems} if has_average else {}
-    base = averages.get(baselines[0]) if baselines else None
+    first = _find_first_baseline(reports)
+    base = averages.get(first) if first else None
     metric = find_common_metric(filter(None, reports))
     header = ["system", *(_title_column(plan, study, reports) for study in group)]
     header += ["average", "gain"] if has_average else []
@@ -60,7 +61,7 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
         if any(map(any, (marks.values() for marks in marked))):
             legend += f"Marks: {format_marks_legend(baselines)}, corrected within each study. "
     if has_average:
-        legend += f"Gain: of the average, relative to {baselines[0]}; positive is better. "
+        legend += f"Gain: of the average, relative to {first}; positive is better. "
     legend += _describe_candidates(plan, group, data.reports)
     return Section(f"On {split}{_describe_row(plan, group)}", header, cells, legend.strip(), len(header) > 6)
 
@@ -73,8 +74,8 @@ def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
         group: studies that differ in the column only.
     """
     plan, reports = data.plan, [data.reports.get(study.key) for study in group]
-    rows, baselines = [_index_rows(report) for report in reports], _list_baselines(reports)
-    first, metrics = baselines[0] if baselines else None, [_get_metric(report) for report in reports]
+    rows, first = [_index_rows(report) for report in reports], _find_first_baseline(reports)
+    metrics = [_get_metric(report) for report in reports]
     bases = [_get_mean(_get_score(by_system.get(first or ""), "test")) for by_system in rows]
     cells = []
     for name in [name for name in _list_systems(reports) if name != first]:
@@ -102,7 +103,7 @@ def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[
     if published is None or not any(published.get_scores(study) for study in group):
         return []
     reports = [data.reports.get(study.key) for study in group]
-    baselines, rows = _list_baselines(reports), []
+    baselines, rows = _list_baseline_systems(reports), []
     known = {name for study in group for name in published.get_scores(study)}
     first = next((name for name in baselines if name in known), baselines[0] if baselines else None)
     for study, report in zip(group, reports, strict=True):
@@ -136,7 +137,18 @@ def _list_systems(reports: list[ReportData | None]) -> list[str]:
     return [*own, *dict.fromkeys(name for plan in plans for name in plan.all_systems if name not in own)]
 
 
+def _list_baseline_systems(reports: list[ReportData | None]) -> list[str]:
+    """Return the systems that others are compared with, in order of the marks."""
+    groups = [group for report in reports if report for group in report.results.plan.mark_groups]
+    return list(dict.fromkeys(baseline for group in groups for _, baseline in group.pairs))
+
+
+def _find_first_baseline(reports: list[ReportData | None]) -> str | None:
+    return next(iter(_list_baseline_systems(reports)), None)
+
+
 def _list_baselines(reports: list[ReportData | None]) -> list[str]:
+    """Return what systems are compared with, in words, for the legend of the marks."""
     return list(dict.fromkeys(name for report in reports if report for name in report.results.plan.mark_baselines))[:2]
 
 

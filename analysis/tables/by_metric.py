@@ -31,12 +31,9 @@ class MetricCell(NamedTuple):
     score: Score | None
     marks: str
 
-    def to_text(self) -> str:
-        """Format the score and the marks."""
-        if self.score is None:
-            return "-"
-        value, spread = self.score
-        return f"{value:.2f}" + (f" ± {spread:.2f}" if spread is not None else "") + f" {self.marks}".rstrip()
+    def to_text(self, metric: str) -> str:
+        """Format the score and the marks; correlations are times 100 and have two decimals."""
+        return f"{format_score(self.score, 2 if get_measure(metric).sts_correlation else 4)} {self.marks}".rstrip()
 
 
 class MetricTable(NamedTuple):
@@ -61,7 +58,10 @@ class MetricTable(NamedTuple):
         header = ["system", *map(_format_title, self.metrics)]
         return (
             header,
-            [[name, *(cell.to_text() for cell in cells)] for name, cells in self.rows.items()],
+            [
+                [name, *(cell.to_text(metric) for cell, metric in zip(cells, self.metrics, strict=True))]
+                for name, cells in self.rows.items()
+            ],
             frozenset(bold),
         )
 

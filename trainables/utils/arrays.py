@@ -12,26 +12,21 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _DECIMALS = 12
-"""Decimals of values of a usual size."""
-_USUAL = (-6, 2)
-"""Powers of ten that the largest value of a usual size is between."""
+"""Decimals of values up to 100."""
 
 
 def count_decimals(*values: Floats) -> int:
-    """Return how many decimals of a difference of these values are not rounding errors: 12 for values of a usual size.
+    """Return how many decimals of a difference of these values are no rounding errors: 12 for values up to 100.
 
-    Larger values have fewer decimals and smaller ones more, so the unit of the values does not matter.
+    Larger values have fewer.
 
     Example:
         >>> import numpy as np
-        >>> [count_decimals(np.array([size])) for size in (0.0, 0.5, 100.0, 1e6, 1e-10)]
-        [12, 12, 12, 8, 16]
+        >>> [count_decimals(np.array([size])) for size in (0.0, 0.5, 100.0, 1e6)]
+        [12, 12, 12, 8]
     """
     largest = max((float(np.abs(own).max()) for own in values if own.size), default=0.0)
-    if not 0 < largest < math.inf:
-        return _DECIMALS
-    power = math.ceil(math.log10(largest))
-    return _DECIMALS - (power - min(max(power, _USUAL[0]), _USUAL[1]))
+    return _DECIMALS - math.ceil(math.log10(largest / 100)) if 100 < largest < math.inf else _DECIMALS
 
 
 def round_off(values: Floats) -> Floats:

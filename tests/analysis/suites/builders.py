@@ -50,12 +50,14 @@ def write_suite(
     pooled: tuple[str, ...] = (),
     sequential: tuple[str, ...] = (),
     depths: Mapping[str, int] | None = None,
+    pairs: list[list[str]] | None = None,
     **changes: Any,
 ) -> None:
     """The suite with the records of its studies; queries of two tasks differ by their task.
 
     `pooled` are the studies whose plan pools the variation between seeds; `sequential` those that look after two seeds
-    and after three. `depths` are the studies whose candidates a first stage retrieved; the metric is then MRR.
+    and after three. `pairs` are the comparisons of the first family. `depths` are the studies whose candidates a first
+    stage retrieved; the metric is then MRR.
     """
     plan = suite_plan(**changes)
     folder.mkdir(parents=True)
@@ -67,6 +69,8 @@ def write_suite(
             own |= {"seed_variance": "pooled"} if study["key"] in pooled else {}
             own |= {"confirm_seeds": own["seeds"], "group_size": 2} if study["key"] in sequential else {}
             own |= {"metric": "MRR"} if depths else {}
+            if pairs:
+                own["families"][0]["comparisons"] = pairs
             if depth := (depths or {}).get(study["key"]):
                 own |= {"first_stage": {"source": f"the first {depth} documents of a run", "depth": depth}}
                 for frame in (frame for run in runs for frame in run.scores.values()):

@@ -12,7 +12,7 @@ from analysis.results import read_records
 from analysis.suites.data import build_suite_data
 from analysis.suites.report import render_text, write_suite_report
 from analysis.suites.results import open_suite, read_suite_folder
-from analysis.suites.scores import build_published_section, build_score_section
+from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
 from tests.analysis.suites.builders import write_suite
 from trainables.utils.errors import UserError
 
@@ -60,6 +60,25 @@ def test_the_table_has_the_means_of_the_studies_own_tables(folder: Path) -> None
                 assert cell.startswith(f"{own.test[0]:.4f}")
                 means.append(own.test[0])
             assert row[3] == f"{sum(means) / 2:.4f}"
+
+
+def test_gains_are_over_the_first_baseline_where_systems_have_several(tmp_path: Path) -> None:
+    """As in a suite of several losses, each smoothed one of which is compared with its own loss."""
+    pairs = [["LS", "BERT"], ["T-LS", "BERT"], ["T-WSLS", "WSLS"]]
+    write_suite(tmp_path / "suite", pairs=pairs, published=PUBLISHED)
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    group = data.plan.list_rows()[0]
+    section, gains = build_score_section(data, group, "test"), build_gain_section(data, group)
+    assert "Marks: ▲▼ over BERT for LS and T-LS; WSLS for T-WSLS, on new queries" in section.legend
+    assert "Gain: of the average, relative to BERT;" in section.legend
+    average = {row[0]: float(row[3]) for row in section.rows}
+    for row in section.rows:
+        assert float(row[4].split()[0]) == pytest.approx(100 * (average[row[0]] / average["BERT"] - 1), abs=0.03)
+    assert gains.title.startswith("Gain over BERT, on test")
+    assert all(cell.endswith(" %") for row in gains.rows for cell in row[1:])
+    (published,) = build_published_section(data, group)
+    assert "Gains: over BERT;" in published.legend
+    assert next(row for row in published.rows if row[:2] == ["QQP", "T-WSLS"])[4] == "+0.0300"
 
 
 def test_marks_are_corrected_over_the_suite(folder: Path) -> None:

@@ -13,6 +13,7 @@ from analysis.export import wandb_summary as findings
 from analysis.export.trec import export_trec
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.report import Report, write_report
+from analysis.tables.by_metric import MetricCell, MetricTable
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, write_records
 from tests.analysis.offline import write_wandb
@@ -117,6 +118,11 @@ def test_a_column_a_metric(runs: list[Made], report: Report, analysis: ReportDat
     assert r"\label{tab:by-metric}" in tex
     assert " & ".join(header) in tex
     assert tex.count(r"\textbf{") >= 4
+
+
+def test_shares_have_four_decimals_and_correlations_times_100_two() -> None:
+    table = MetricTable(["STS/STS12", "R10@1"], {"A": [MetricCell((76.256, 0.5), "▲"), MetricCell((0.0123, None), "")]})
+    assert table.to_cells()[1] == [["A", "76.26 ± 0.50 ▲", "0.0123"]]
 
 
 def test_the_words_are_of_pairs(report: Report) -> None:
