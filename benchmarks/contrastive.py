@@ -19,7 +19,7 @@ from benchmarks import encoders
 from benchmarks.contenders import quiet
 from benchmarks.encoders import LONGEST, SentenceList, Trained, Training
 from benchmarks.engine import docstring_pairs
-from benchmarks.measure import Measure, interleaved, machine, matmul_peak, show
+from benchmarks.measure import Measure, describe_share, interleaved, machine, matmul_peak, show
 from trainables.models import pretrained as weights
 from trainables.models.tokenizer import load_tokenizer
 from trainables.specs import environment
@@ -68,7 +68,7 @@ def throughput(title: str, training: Training, precisions: list[str], rounds: in
         if training.device == "cpu":
             peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
             reached = np.median(both[f"this engine, {precision}"]) * gigaflops(training)
-            print(f"  {reached:.0f} useful GFLOP/s, {reached / peak:.0%} of the {peak:.0f} of a matmul")
+            print(f"  {reached:.0f} useful GFLOP/s, {describe_share(reached / peak)}, {peak:.0f} GFLOP/s")
 
 
 def rates(train: Callable[[Training, int], Trained], training: Training) -> Measure:

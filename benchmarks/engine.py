@@ -22,7 +22,7 @@ from transformers import AutoModelForSequenceClassification, ModernBertConfig, M
 
 from benchmarks import contenders
 from benchmarks.contenders import PairList, PairLists
-from benchmarks.measure import Measure, apart, in_turn, interleaved, machine, matmul_peak, rate, show
+from benchmarks.measure import Measure, apart, describe_share, in_turn, interleaved, machine, matmul_peak, rate, show
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models import pretrained as weights
 from trainables.specs import environment
@@ -103,7 +103,7 @@ def training(title: str, lists: PairLists, precision: str, rounds: int) -> None:
     show(f"{title}: training in {precision}, tokens a pair {tokens}", "instances/s", found)
     peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
     reached = np.median(found[f"this engine, random batches, {precision}"]) * work
-    print(f"  {reached:.0f} useful GFLOP/s, {reached / peak:.0%} of the {peak:.0f} of a matmul", flush=True)
+    print(f"  {reached:.0f} useful GFLOP/s, {describe_share(reached / peak)}, {peak:.0f} GFLOP/s", flush=True)
 
 
 def evaluation(title: str, lists: PairLists, precisions: list[str], rounds: int) -> None:

@@ -24,7 +24,7 @@ import torch
 from benchmarks import contenders
 from benchmarks.contenders import PairLists
 from benchmarks.engine import docstring_pairs, packed_scores, padded_scores
-from benchmarks.measure import Measure, apart, interleaved, machine, matmul_peak, rate
+from benchmarks.measure import Measure, apart, describe_share, interleaved, machine, matmul_peak, rate
 from benchmarks.recorded import compare, make_entry, read_entries, record
 from benchmarks.rerank import own, rival, write_model
 from trainables.models.pretrained import resolve_model_path
@@ -106,9 +106,11 @@ def main() -> None:
     lines, fallen = compare(entry, read_entries().get(processor, []))
     print("\n".join(lines))
     for name, share in shares.items():
-        print(f"{name}: {share:.0%} of the FLOP/s of a matmul")
-    if options.record:
+        print(f"{name}: {describe_share(share)}")
+    if options.record and max(shares.values()) <= 1:
         record(processor, entry)
+    elif options.record:
+        print("not recorded, because a share is void")
     for name in fallen:
         print(f"fell by more than a tenth: {name}")
     print(json.dumps({"processor": processor, **entry, "fallen": fallen}))

@@ -108,6 +108,12 @@ def matmul_peak(dtype: torch.dtype, size: int = 1536) -> float:
     return best
 
 
+def describe_share(share: float) -> str:
+    """Describe a share of the FLOP/s of a matmul; one above 1 is void, because nothing is faster than that."""
+    void = "" if share <= 1 else "; void: the machine was busy while the matmul was timed, measure again"
+    return f"{share:.0%} of the FLOP/s of a matmul{void}"
+
+
 def machine() -> str:
     """What the figures belong to."""
     return f"{platform.machine()}, {torch.get_num_threads()} thread(s), torch {torch.__version__}"

@@ -113,11 +113,20 @@ def required_queries(
 def tabulate_required_queries(
     variance: DifferenceVariance, differences: Sequence[float], seeds: Sequence[int], level: float, power: float = POWER
 ) -> list[tuple[float, list[int | None]]]:
-    """Return each true difference with the queries needed for each number of seeds."""
-    return [
-        (difference, [required_queries(variance, difference, number, level, power) for number in seeds])
-        for difference in differences
-    ]
+    """Return each true difference with the queries needed for each number of seeds.
+
+    More seeds never need more queries than fewer seeds do, since some could be left out. By the formula alone they can:
+    with more seeds than queries, the two exchange roles.
+    """
+    rows = []
+    for difference in differences:
+        own = {number: required_queries(variance, difference, number, level, power) for number in seeds}
+        least = [
+            min((count for fewer, count in own.items() if fewer <= number and count is not None), default=None)
+            for number in seeds
+        ]
+        rows.append((difference, least))
+    return rows
 
 
 def _critical_value(estimate: Estimate, level: float) -> tuple[float, float]:

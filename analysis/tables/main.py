@@ -159,9 +159,7 @@ def build_report_data(results: Results) -> ReportData:
         confirmed=build_confirmation(results, configurations),
         importances=compute_importances(results, configurations),
         defaults=build_defaults_table(results, configurations),
-        sample_size=build_sample_size_table(
-            results.plan, chosen, select_headline_comparisons(results.plan, comparisons)
-        ),
+        sample_size=build_sample_size_table(results.plan, chosen),
         strata=build_strata_table(results, configurations, chosen),
         seed_table=seed_table,
         ensembles=build_ensemble_table(results, chosen),

@@ -1,12 +1,11 @@
 """Variance components of a study's test scores, and the seeds and queries for smaller differences."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
-from analysis.stats.comparison import Comparison, compute_median_effect
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 from trainables.metrics import LOWER_IS_BETTER, get_measure
@@ -18,6 +17,10 @@ LEGEND = (
 )
 
 
+_DIFFERENCES = (0.01, 0.02, 0.05)
+"""True differences that are planned for, as shares of the largest value of the metric."""
+
+
 class SampleSizeTable(NamedTuple):
     """A table as plain text."""
 
@@ -26,18 +29,15 @@ class SampleSizeTable(NamedTuple):
     legend: str
 
 
-def build_sample_size_table(
-    plan: Plan, chosen: Mapping[str, Configuration | None], headlines: Sequence[Comparison]
-) -> SampleSizeTable | None:
-    """Compute the queries needed for the plan's margin, and for 1/2 and 1/4 of this study's MDE.
+def build_sample_size_table(plan: Plan, chosen: Mapping[str, Configuration | None]) -> SampleSizeTable | None:
+    """Compute the queries needed for the plan's margin, and for differences of .01, .02 and .05.
 
-    Differences that the metric cannot have are left out. None with one seed, if fewer than two systems are complete, or
-    if no difference is left.
+    Differences of correlations times 100 are 1, 2 and 5. A margin that no difference can exceed is left out. None with
+    one seed, or if fewer than two systems are complete.
 
     Args:
         plan: plan of the study.
         chosen: chosen configuration by system.
-        headlines: the comparisons that the conclusion is about.
     """
     configurations = [chosen[name] for name in plan.systems]
     complete = [
@@ -48,11 +48,10 @@ def build_sample_size_table(
     )
     if components is None or not any(components.to_difference_variance()):
         return None
-    effect = compute_median_effect(headlines) or math.inf
-    offered = [*([plan.margin] if plan.margin else []), effect / 2, effect / 4]
-    differences = [difference for difference in offered if difference < _largest_difference(plan.metric)]
-    if not differences:
-        return None
+    scale = get_measure(plan.metric).max_value
+    largest = math.inf if plan.metric in LOWER_IS_BETTER else scale
+    margin = [plan.margin] if plan.margin and plan.margin < largest else []
+    differences = sorted({*(share * scale for share in _DIFFERENCES), *margin})
     seeds = [len(plan.get_seeds("test")) * times for times in (1, 2, 4)]
     count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
     rows = [
@@ -70,8 +69,3 @@ def build_sample_size_table(
         deviations=plan.adapt_to_unit(describe_deviations(components)),
     )
     return SampleSizeTable(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)
-
-
-def _largest_difference(metric: str) -> float:
-    """Return the difference between the worst and the best value; infinite if lower is better."""
-    return math.inf if metric in LOWER_IS_BETTER else get_measure(metric).max_value

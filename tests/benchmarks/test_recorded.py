@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.measure import describe_share
 from benchmarks.recorded import FILE, compare, read_entries, record, summarize
 
 
@@ -34,6 +35,11 @@ def test_what_was_not_recorded_cannot_fall() -> None:
     assert not fallen
     assert "recorded" not in lines[0]
     assert compare(entry(new=0.1), [])[1] == []
+
+
+def test_a_share_of_the_matmul_above_100_percent_is_called_void() -> None:
+    assert describe_share(0.43) == "43% of the FLOP/s of a matmul"
+    assert describe_share(5.43).startswith("543% of the FLOP/s of a matmul; void:")
 
 
 def test_several_records_are_one_range_around_their_median() -> None:

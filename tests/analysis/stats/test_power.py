@@ -95,6 +95,16 @@ def test_more_seeds_and_larger_effects_need_fewer_queries() -> None:
     assert (numbers[1:] <= numbers[:-1]).all()
 
 
+@pytest.mark.parametrize("spread", [DifferenceVariance(0.0, 0.05**2, 0.12**2), DifferenceVariance(0.1**2, 1e-6, 1e-6)])
+def test_no_order_of_seeds_makes_more_seeds_need_more_queries(spread: DifferenceVariance) -> None:
+    seeds = [40, 3, 20, 6]
+    ((_, counts),) = tabulate_required_queries(spread, [0.05], seeds, 0.05)
+    plain = [required_queries(spread, 0.05, number, 0.05) or math.inf for number in seeds]
+    found = dict(zip(seeds, [count or math.inf for count in counts], strict=True))
+    assert sorted(found.values(), reverse=True) == [found[number] for number in sorted(seeds)]
+    assert all(count <= own for count, own in zip(found.values(), plain, strict=True))
+
+
 def test_power_of_normal_theory() -> None:
     """Many degrees of freedom: (z_alpha/2 + z_power) standard errors."""
     found = minimum_detectable_effect(Estimate(0.0, 0.01, 1e6), 0.05)
