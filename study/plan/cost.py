@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from trainables.specs.plugin import Throughput
 
 
+START_AND_REPORT = 30.0
+"""Seconds of a study before its first trial and after its last one: Ray, libraries, report. An order of magnitude."""
+
+
 class Cost(NamedTuple):
     """Estimated seconds of the parts of a study.
 
@@ -38,7 +42,16 @@ class Cost(NamedTuple):
 
     def estimate_hours(self, runs: int, tests: int, instances: int) -> float:
         """Return the trial hours of so many runs, test evaluations and trained instances."""
-        return (self.once + runs * self.fixed + tests * self.test + instances * self.instance) / 3600
+        return sum(self.list_parts(runs, tests, instances).values()) / 3600
+
+    def list_parts(self, runs: int, tests: int, instances: int) -> dict[str, float]:
+        """Return the trial seconds of each part, by what is done in them."""
+        return {
+            "frozen layers": self.once,
+            "starts and evaluations of runs": runs * self.fixed,
+            "training": instances * self.instance,
+            "test": tests * self.test,
+        }
 
 
 def estimate_cost_from_records(runs: Sequence[tuple[int, float]], tests: Sequence[float]) -> Cost | None:

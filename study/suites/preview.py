@@ -7,7 +7,7 @@ from typing import Any
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder
 from study.utils.console import print_line
-from study.workflows.dry_run import build_preview, format_bounds
+from study.workflows.dry_run import build_preview, estimate_wall_hours, format_bounds, format_duration
 from trainables.utils.cli import print_escaped
 
 _UNKNOWN = "unknown"
@@ -52,7 +52,9 @@ def build_suite_preview(
     at_once = {cost["at_once"] for cost in costs if cost}
     hours = None
     if trial_hours and len(at_once) == 1 and (number := at_once.pop()):
-        hours = {name: round(value / number, 3) for name, value in trial_hours.items()}
+        hours = {
+            name: round(estimate_wall_hours(value, number, len(studies)), 3) for name, value in trial_hours.items()
+        }
     return SuitePreview(
         suite=suite.name,
         folder=str(suite.folder),
@@ -101,7 +103,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         f"{_format(preview['trial_hours']):>14}"
     )
     if preview["hours"]:
-        lines.append(f"cost: {_format(preview['hours'])} hours as one pool of trials")
+        lines.append(f"cost: {format_duration(preview['hours'])} as one pool of trials, starts and reports included")
     else:
         lines.append("cost: unknown until every study has a recorded run, or --estimate-cost")
     expected = preview["expected"]

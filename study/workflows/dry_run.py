@@ -16,7 +16,7 @@ from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
-from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records.plan_file import PLAN_FILE
 from study.records.run_record import Split
@@ -33,6 +33,10 @@ from trainables.utils.cli import print_escaped
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"
 _SCORER = "scorer"
+_MIN_SEEDS = 3
+"""Fewest seeds of the test scores without a warning."""
+_FEW_SEEDS = ("decide next to nothing", "says nothing about other seeds")
+"""What is wrong with two seeds, and with one."""
 
 
 class Preview(dict[str, Any]):
@@ -220,12 +224,20 @@ def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) 
     at_once = n_measured or (
         get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent
     )
-    bounds = {
-        name: round(cost.estimate_hours(runs, tests, instances), 3)
-        for name, instances in bound_instances_with_sharing(study)._asdict().items()
+    instances = bound_instances_with_sharing(study)._asdict()
+    bounds = {name: round(cost.estimate_hours(runs, tests, count), 3) for name, count in instances.items()}
+    wall = {name: round(estimate_wall_hours(hours, at_once), 3) for name, hours in bounds.items()} if at_once else None
+    parts = {
+        name: round(seconds / 60 / (at_once or 1), 2)
+        for name, seconds in cost.list_parts(runs, tests, instances["high"]).items()
+        if seconds
     }
-    wall = {name: round(hours / at_once, 3) for name, hours in bounds.items()} if at_once else None
-    return {"source": cost.source, "trial_hours": bounds, "at_once": at_once, "hours": wall}
+    return {"source": cost.source, "trial_hours": bounds, "at_once": at_once, "hours": wall, "minutes_of_parts": parts}
+
+
+def estimate_wall_hours(trial_hours: float, at_once: int, studies: int = 1) -> float:
+    """Return the hours until the last report, with the start and the reports of so many studies."""
+    return trial_hours / at_once + studies * START_AND_REPORT / 3600
 
 
 def _read_detectable_effect(study: Study) -> float | None:
@@ -275,6 +287,10 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         rules.append(f"search.round_size = {preview['parallel']} configurations a round, on which results depend")
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in preview["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
+    if (tested := len(preview["confirm_seeds"] or preview["seeds"])) < _MIN_SEEDS:
+        lines.append(
+            f"warning: {tested} seed{'s' * (tested != 1)} on test {_FEW_SEEDS[tested == 1]}; take at least {_MIN_SEEDS}"
+        )
     if any(preview["budgets"].values()):
         lines.append("the result depends on the machine's speed and is not reproducible, because a time budget is set")
     lines += [_format_family(PlannedFamily.model_validate(family)) for family in preview["families"]]
@@ -313,8 +329,20 @@ def _format_number(value: int | None, unknown: str = "unknown") -> str:
 
 
 def _format_cost(cost: dict[str, Any]) -> str:
-    wall = f", {format_bounds(cost['hours'])} hours with {cost['at_once']} at once" if cost["hours"] else ""
-    return f"{format_bounds(cost['trial_hours'])} trial hours{wall}, by {cost['source']}"
+    if not cost["hours"]:
+        return f"{format_duration(cost['trial_hours'])} of trials, by {cost['source']}"
+    parts = {"start and report": START_AND_REPORT / 60, **cost["minutes_of_parts"]}
+    named = ", ".join(f"{name} {minutes:.1f}" for name, minutes in parts.items())
+    wall, trials = format_duration(cost["hours"]), format_duration(cost["trial_hours"])
+    return f"{wall} with {cost['at_once']} at once ({trials} of trials), by {cost['source']}; minutes: {named}"
+
+
+def format_duration(hours: dict[str, float]) -> str:
+    """Format the bounds low and high of a duration in minutes, or in hours from two hours on."""
+    if hours["high"] >= 2:
+        return f"{format_bounds(hours)} hours"
+    low, high = (f"{60 * value:.1f}" for value in hours.values())
+    return f"{low if low == high else f'{low} to {high}'} minutes"
 
 
 def format_bounds(bounds: dict[str, Any]) -> str:

@@ -43,6 +43,9 @@ def measure_study_throughput(
         baseline = factory.make_configuration(name, params, study.seeds, "baseline")
         trial = factory.make_request(baseline, baseline.runs[0], "train").trial
         max_concurrent = start_ray(study, cluster, folder)
-        log(f"measuring throughput: {seconds:.0f} s of training, {max_concurrent} at once")
+        log(
+            f"measuring throughput, about a minute: start of a run, frozen layers, {seconds:.0f} s of training, "
+            f"evaluation; {max_concurrent} at once"
+        )
         backend = study.study_type.trainable.training_backend
         return map_on_cluster(study, backend.measure_throughput, [(trial, seconds)] * max_concurrent)

@@ -15,8 +15,8 @@ from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.execution.slots import get_local_concurrency
 from study.plan.analysis_plan import register_plan
-from study.plan.cost import Cost, estimate_cost_from_rates, estimate_cost_from_records
-from study.workflows.dry_run import build_preview
+from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.workflows.dry_run import Preview, _estimate_hours, build_preview
 from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light, run
 from tests.study.driving import STUDY, drive, scheduler
@@ -55,6 +55,38 @@ def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, 
         for e in started
         if e.trial.specification.training and e.trial.action == "train"
     )
+
+
+@pytest.mark.parametrize(("seeds", "confirm", "said"), [
+    ([1], [], "1 seed on test says nothing about other seeds; take at least 3"),
+    ([1, 2], [], "2 seeds on test decide next to nothing; take at least 3"),
+    ([1, 2, 3], [11, 12], "2 seeds on test decide next to nothing; take at least 3"),
+    ([1, 2, 3], [], None),
+    ([1, 2], [11, 12, 13], None),
+])  # fmt: skip
+def test_fewer_than_three_test_seeds_get_a_warning(
+    tmp_path: Path, seeds: list[int], confirm: list[int], said: str | None
+) -> None:
+    _, found = planned(tmp_path, seeds=seeds, confirm={"seeds": confirm})
+    warnings = [line for line in str(found).splitlines() if line.startswith("warning")]
+    assert warnings == ([f"warning: {said}"] if said else [])
+
+
+def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_is_of(tmp_path: Path) -> None:
+    made, found = planned(tmp_path)
+    cost = Cost(fixed=6.0, instance=0.01, test=3.0, once=90.0, source="a measurement on this machine")
+    hours = _estimate_hours(made, cost, found["systems"], n_measured=2)
+    parts = hours["minutes_of_parts"]
+    assert list(parts) == ["frozen layers", "starts and evaluations of runs", "training", "test"]
+    assert parts["frozen layers"] == 90 / 60 / 2
+    assert parts["starts and evaluations of runs"] == pytest.approx(found["runs"] * 6 / 60 / 2, abs=0.01)
+    total = START_AND_REPORT / 60 + sum(parts.values())
+    assert 60 * hours["hours"]["high"] == pytest.approx(total, abs=0.1)
+    line = next(line for line in str(Preview(found | {"cost": hours})).splitlines() if line.startswith("cost: "))
+    assert f"{60 * hours['hours']['high']:.1f} minutes with 2 at once (" in line
+    assert "; minutes: start and report 0.5, frozen layers 0.8, starts and evaluations of runs " in line
+    long = _estimate_hours(made, cost._replace(fixed=10_000.0), found["systems"], n_measured=1)
+    assert " hours with 1 at once (" in str(Preview(found | {"cost": long}))
 
 
 def test_before_anything_is_known_nothing_is_made_up(tmp_path: Path) -> None:
@@ -142,7 +174,8 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []
     measured = measure_study_throughput(made, said.append, seconds=0.3)
-    assert said == [f"measuring throughput: 0 s of training, {len(measured)} at once"]
+    (line,) = said
+    assert line.endswith(f"frozen layers, 0 s of training, evaluation; {len(measured)} at once")
     assert len(measured) == get_local_concurrency(made)
     assert all(math.isfinite(rate) and rate > 0 for each in measured for rate in each if rate is not None)
     assert all(each.frozen is not None for each in measured)
