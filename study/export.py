@@ -1,6 +1,7 @@
 """Command line that writes the model of a system for other programs.
 
     python -m study.export STUDY SYSTEM [KEY=VALUE ...] --to FOLDER [--seed N | --average] [--push OWNER/NAME] [--wandb]
+    python -m study.export RESULTS SYSTEM --to FOLDER
 
 The folder is loaded by sentence-transformers and by transformers, and has a model card made from the study.
 """
@@ -39,9 +40,9 @@ def _build_parser() -> Parser:
         "with a model card made from the study. Its weights are those that the study kept (output.models), those in "
         "the cache, or they are trained again.",
     )
-    parser.add_argument("study", metavar="STUDY", help="file or name of a study or suite, as for study.run")
+    parser.add_argument("study", metavar="STUDY", help="file or name of a study or suite, or a folder of results")
     parser.add_argument("system", metavar="SYSTEM", help="a system of the report")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="the overrides that the study was run with")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="the overrides that a study was run with")
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder to write; it must not exist")
     parser.add_argument("--study", dest="key", metavar="KEY", help="of a suite, the study with this key")
     which = parser.add_mutually_exclusive_group()
@@ -93,7 +94,9 @@ def _format_command(options: argparse.Namespace) -> str:
     """
     kept = [text for text in options.overrides if re.split(r"[.=\s]", text.strip())[0] not in _LOCAL_KEYS]
     _, *overrides = StudyReference(options.study, kept).arguments
-    words = ["python", "-m", "study.export", Path(options.study).name, options.system, *overrides]
+    study = Path(options.study)
+    name = f"RESULTS/{study.absolute().name}" if study.is_dir() else study.name
+    words = ["python", "-m", "study.export", name, options.system, *overrides]
     words += ["--study", options.key] if options.key else []
     words += ["--average"] if options.average else [] if options.seed is None else ["--seed", str(options.seed)]
     return shlex.join([*words, "--to", "FOLDER"])

@@ -47,7 +47,8 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="folder of a ranker or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM",
+        help="folder of a ranker or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM, where STUDY is a "
+        "study or a folder of results",
     )
     parser.add_argument(
         "overrides", nargs="*", metavar="KEY=VALUE", help="of STUDY:SYSTEM, the overrides that the study was run with"

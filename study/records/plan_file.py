@@ -10,6 +10,8 @@ from trainables.utils.hashing import hash_json
 
 PLAN_FILE = "plan.json"
 """Name of the plan in the folder of a study."""
+STUDY_FILE = "study.toml"
+"""Name of the copy of the study as it was run, in the folder of a study."""
 SUITE_FILE = "suite.json"
 """Name of the plan of a suite, in the folder of the suite and in that of each of its studies."""
 RESTORE_HINT = "the plan as the study wrote it; restore it from the W&B run with job type plan or from a backup"

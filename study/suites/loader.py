@@ -20,6 +20,7 @@ from study.config.sources import (
     parse_override,
     read_toml,
 )
+from study.records.plan_file import STUDY_FILE
 from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
 from study.suites.published import Published, read_published
 from trainables.utils.errors import UserError
@@ -329,13 +330,16 @@ def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) 
     """Return the study of a command line, or the one of a suite that `--study` names.
 
     Args:
-        name: file or name of a study or suite.
-        overrides: the overrides that it was run with.
+        name: file or name of a study or suite, or a folder of results.
+        overrides: the overrides that it was run with; none are needed for a folder of results.
         key: key of the study in a suite.
 
     Raises:
         UserError: a suite without such a study, or a key without a suite.
     """
+    folder = Path(os.path.expanduser(name))
+    if folder.is_dir() and not (STUDIES_FOLDER / f"{name}.toml").is_file():
+        return _load_recorded_study(folder.absolute() / (key or ""), overrides)
     if not is_suite(name):
         if key:
             raise UserError("--study", key, f"a suite; {name} is one study")
@@ -345,3 +349,19 @@ def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) 
         keys = ", ".join(each.key for each in suite.studies)
         raise UserError("--study", key or "not given", f"one study of the suite: {keys}")
     return suite.studies[0].study
+
+
+def _load_recorded_study(folder: Path, overrides: Sequence[str]) -> Study:
+    """Return the study whose results are in a folder. Its cache is the one next to the folder, if there is one.
+
+    Raises:
+        UserError: the folder has no copy of the study.
+    """
+    file = folder / STUDY_FILE
+    if not file.is_file():
+        expected = "a folder of results of one study; rerun a study to write the file, or give its name"
+        raise UserError(str(folder), f"no {STUDY_FILE}", expected)
+    places: dict[str, Any] = {"output": {"folder": str(folder)}}
+    if cache := next((parent / ".cache" for parent in folder.parents[:2] if (parent / ".cache").is_dir()), None):
+        places["cache"] = {"folder": str(cache)}
+    return load_layered_study([(str(file), read_toml(str(file))), (str(folder), places)], overrides)

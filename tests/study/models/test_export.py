@@ -15,7 +15,9 @@ from sentence_transformers import CrossEncoder
 
 from analysis.readers.results import read_records
 from analysis.tables.main import ReportData, build_report_data
+from study.api import _format_toml
 from study.config.schema import Study
+from study.export import main as export_command
 from study.models.chosen import list_chosen_runs, select_run
 from study.models.export import Export, compare_scores, export_models
 from study.plan.analysis_plan import register_plan
@@ -24,10 +26,11 @@ from study.records.run_record import get_scores_path
 from study.records.run_store import RunStore
 from study.rerank import main as rerank
 from study.scheduling.study_scheduler import StudyScheduler
+from study.suites.loader import load_one_study
 from study.workflows.keep_models import keep_models
 from tests.damages import flip
-from tests.study.small import conduct, scheduler, study
-from tests.trainables.small import World
+from tests.study.small import SETTINGS, conduct, scheduler, study
+from tests.trainables.small import FROZEN, World
 from trainables.utils.cli import explain_error
 from trainables.utils.errors import MachineError, UserError
 
@@ -174,6 +177,33 @@ def test_reranking_the_candidates_of_a_study_gives_its_scores(finished: Finished
     found = {(row[0], row[2]): float(row[4]) for row in map(str.split, (tmp_path / "new.run").open())}
     expected = [found[row.query_id, row.document_id] for row in recorded.itertuples()]
     assert compare_scores(np.array(expected), recorded["score"].to_numpy(), recorded["query_id"].tolist()).is_passed
+
+
+def test_a_folder_of_results_is_enough_to_name_a_study(
+    finished: Finished, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same model as with the study's settings; the copy of the study is one that a user could have written."""
+    folder, cache = finished.study.folder, f"cache.folder={finished.study.cache}"
+    arguments = [str(folder), "LS", "--seed=1", f"--to={tmp_path}/model", cache]
+    (folder / "study.toml").unlink(missing_ok=True)
+    assert export_command(arguments) == 2
+    assert f"{folder}: no study.toml; expected a folder of results" in capsys.readouterr().err
+    settings = {
+        "task": finished.study.task.model_dump(exclude_defaults=True),
+        "model": {"name": str(world.bert), "max_length": 32, **FROZEN},
+        "training": SETTINGS["training"],
+        "analysis": SETTINGS["analysis"],
+        "tracking": SETTINGS["tracking"],
+        "search": {"epsilon": [0.2], "n_configurations": {"LS": 1}},
+    }
+    tables = [f"{name} = {_format_toml(value)}" for name, value in settings.items()]
+    (folder / "study.toml").write_text("\n".join(['name = "tiny"\nseeds = [1, 2]\nvariants = ["BERT", "LS"]', *tables]))
+    assert export_command(arguments) == 0
+    export(finished, tmp_path / "other", seed=1)
+    written = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "other")]
+    assert written[0] == written[1]
+    assert "python -m study.export RESULTS/study LS --seed 1 --to FOLDER" in (tmp_path / "model/README.md").read_text()
+    assert load_one_study(str(folder), [cache]) == load_one_study(str(folder.parent), [cache], "study")
 
 
 def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Path) -> None:
