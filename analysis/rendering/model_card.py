@@ -1,15 +1,21 @@
 """Model card of a trained model: what the study shows of its system, and how the model is used."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import yaml
 
 from analysis.data.configurations import format_score
-from analysis.rendering.escaping import render_template
+from analysis.rendering.escaping import Raw, render_template
 from analysis.rendering.notes import collect_notes
 from analysis.rendering.summary import answer_questions
 from analysis.tables.main import ReportData
+
+_MAX_CHARACTERS = 300
+"""Most characters of a text in the example."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class ModelFacts:
         needs_code: True if the folder contains code that a user must trust.
         has_probabilities: True if the sigmoid of a score is the probability of relevance.
         notes: what a user must do to a text, and where the libraries differ from the study.
+        sources: papers and collections that the data and the method come from.
+        example: some pairs of texts of the test split.
         check: how far its scores are from those of the study.
         fingerprint: fingerprint of the data.
         base: name of the pretrained model.
@@ -49,6 +57,8 @@ class ModelFacts:
     needs_code: bool
     has_probabilities: bool
     notes: Sequence[str]
+    sources: Sequence[str]
+    example: Sequence[tuple[str, str]]
     check: str
     fingerprint: str
     base: str
@@ -66,13 +76,13 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
         analysis: the study's results.
         facts: what they do not contain.
     """
-    table = analysis.table
+    table, score = analysis.table, _get_own_score(analysis, facts)
     row = next(row for row in table.rows if row.system == facts.system)
     plan = analysis.results.plan
     undecided = [f"{c.system} over {c.baseline} ({c.metric})" for c in analysis.comparisons if c.verdict == "undecided"]
     return render_template(
         "model_card.md.j2",
-        metadata=yaml.safe_dump(_build_metadata(analysis, facts), sort_keys=False, allow_unicode=True).strip(),
+        metadata=yaml.safe_dump(_build_metadata(analysis, facts, score), sort_keys=False, allow_unicode=True).strip(),
         facts=facts,
         plan=plan,
         plan_hash=analysis.results.plan_hash,
@@ -82,15 +92,48 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
         cautions=collect_notes(analysis),
         configuration=row.configuration,
         seeds=table.seeds,
+        own_score=None if score is None else f"{score:.4f}",
+        example=[tuple(map(_format_text, pair)) for pair in facts.example],
+        version=version("ranker-studies"),
     )
 
 
-def _build_metadata(analysis: ReportData, facts: ModelFacts) -> dict[str, object]:
+def _get_own_score(analysis: ReportData, facts: ModelFacts) -> float | None:
+    """Return the test score of the model itself: that of its seed, or of the ensemble. None if the study has none."""
+    if facts.folders:
+        rows = analysis.ensembles.rows if analysis.ensembles else []
+        return next((row.value for row in rows if row.system == facts.system), None)
+    configuration, plan = analysis.chosen[facts.system], analysis.results.plan
+    assert configuration is not None
+    values = configuration.runs[facts.seeds[0]].evaluate_queries(plan.get_split("test"), plan.metric)
+    return float(values.to_numpy().mean())
+
+
+def _format_text(text: str) -> str:
+    """Return a text as a literal of Python that does not end a block of code; a long one loses its end."""
+    shown = text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]} ..."
+    return Raw(json.dumps(shown.replace("`", "'"), ensure_ascii=False))
+
+
+def _build_metadata(analysis: ReportData, facts: ModelFacts, score: float | None) -> dict[str, object]:
+    """Return the metadata of the card, whose keys the hub defines.
+
+    Its result is that of this model. The mean over the seeds, and what it is compared with, are in the text.
+    """
+    plan = analysis.results.plan
+    dataset = re.sub(r"[^\w.-]+", "-", plan.task)
+    result = {
+        "task": {"type": facts.task},
+        "dataset": {"type": dataset, "name": plan.task, "split": plan.get_split("test")},
+        "metrics": [{"type": plan.metric, "value": score}],
+    }
     return {
         "library_name": "sentence-transformers",
         "pipeline_tag": facts.task,
         "tags": list(facts.tags),
         **({"base_model": facts.base_id} if facts.base_id else {}),
         **({"license": facts.licence} if facts.licence else {}),
-        "metrics": [analysis.results.plan.metric],
+        "datasets": [dataset],
+        "metrics": [plan.metric],
+        **({"model-index": [{"name": facts.system, "results": [result]}]} if score is not None else {}),
     }

@@ -206,7 +206,8 @@ def _collect_facts(
     path, record = trial.model_path, read_run_record(study.folder, specification.id)
     assert path is not None
     assert record is not None
-    is_id = re.fullmatch(r"[\w.-]+/[\w.-]+", study.model.name) is not None
+    name = study.model.name
+    is_id = re.fullmatch(r"[\w.-]+/[\w.-]+", name) is not None and not Path(name).is_dir()
     return ModelFacts(
         system=runs[0].system,
         seeds=[run.specification.seed for run in runs if run.specification.seed is not None],
@@ -214,8 +215,8 @@ def _collect_facts(
         **exported._asdict(),
         check=check,
         fingerprint=specification.data,
-        base=study.model.name if is_id or study.model.name.startswith("package:") else path.name,
-        base_id=study.model.name if is_id else None,
+        base=name if is_id or name.startswith("package:") else path.name,
+        base_id=name if is_id else None,
         licence=read_licence(path),
         settings=dict(_list_settings(specification.model_dump(mode="json"))),
         versions=record.get("versions", {}),

@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from torch import Tensor
 
-from trainables.data.tasks import get_task
+from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.tasks import TASKS, get_task
 from trainables.exchange.export import has_classifier, load_cross_encoder, save_cross_encoder
 from trainables.exchange.input_rules import InputRules, write_input_rules
 from trainables.losses import LOSSES
 from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.runner import RankerData, list_standardization_rows
+from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.specs.plugin import ExportedModel
 from trainables.specs.ranker import RankerRunSpec, as_ranker_spec
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -46,6 +49,8 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
         needs_code=specification.model.pooling == "cosine",
         has_probabilities=loss.has_probabilities and specification.model.ranking_score == "difference",
         notes=tuple(_list_notes(specification)),
+        sources=tuple(_list_sources(specification)),
+        example=tuple(_read_texts(data.prepared, _choose_example(data.prepared))),
     )
 
 
@@ -58,6 +63,35 @@ def make_input_rules(settings: RankerTaskSettings) -> InputRules:
         truncation=settings.truncation if is_plain else "query_first",
         joined_tokens=() if settings.separators else task.added_tokens,
     )
+
+
+def _list_sources(specification: RankerRunSpec) -> dict[str, None]:
+    variant = specification.variant
+    sources = [TASKS.get_source(specification.task.name), LOSSES.get_source(variant.loss)]
+    if variant.epsilon:
+        sources += [DISTRIBUTIONS.get_source(variant.distribution), SCHEDULES.get_source(variant.schedule)]
+    return dict.fromkeys(sources)
+
+
+def _choose_example(prepared: RankingDataset) -> pd.DataFrame:
+    """Return two candidates of the first test query, a relevant one if there is one."""
+    candidates = prepared.read_candidates("test")
+    own = candidates[candidates["query_id"] == candidates["query_id"].iloc[0]]
+    example: pd.DataFrame = own.sort_values("relevant", ascending=False, kind="stable").head(2)
+    return example
+
+
+def _read_texts(prepared: RankingDataset, candidates: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the texts of query and document of some candidates, as the model reads them."""
+    rules = make_input_rules(prepared.settings)
+    queries, documents = (
+        table.set_index(name)["text"]
+        for table, name in ((prepared.read_queries(), "query_id"), (prepared.read_documents(), "document_id"))
+    )
+    return [
+        (rules.prepare_query(queries[query]), rules.prepare_document(documents[document]))
+        for query, document in zip(candidates["query_id"], candidates["document_id"], strict=True)
+    ]
 
 
 def _list_notes(specification: RankerRunSpec) -> list[str]:
@@ -98,13 +132,6 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
     if specification.task.truncation == "longest_first":
         is_equal[:] = True
     positions = np.flatnonzero(is_equal)[:limit]
-    frame = prepared.read_candidates(split).iloc[positions]
-    queries, documents = (
-        table.set_index(name)["text"]
-        for table, name in ((prepared.read_queries(), "query_id"), (prepared.read_documents(), "document_id"))
-    )
-    rules = make_input_rules(specification.task)
-    texts = [rules.prepare_query(queries[name]) for name in frame.query_id]
+    pairs = _read_texts(prepared, prepared.read_candidates(split).iloc[positions])
     model = load_cross_encoder(folder)
-    pairs = list(zip(texts, map(rules.prepare_document, documents[frame.document_id]), strict=True))
     return positions, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)

@@ -23,7 +23,8 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     assert specification.model is not None
     assert specification.seed is not None
     assert path is not None
-    model = EncoderData(trial).load_model(specification.seed).cpu().eval()
+    data = EncoderData(trial)
+    model = data.load_model(specification.seed).cpu().eval()
     load_weights_into(model.trainable_parameters(), weights)
     save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
     notes = (f"It was trained on sentences of at most {specification.model.max_length} tokens.",)
@@ -36,6 +37,8 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
         needs_code=False,
         has_probabilities=False,
         notes=notes,
+        sources=(),
+        example=tuple(data.prepared.read_pairs("test")[["first", "second"]].head(2).itertuples(index=False, name=None)),
     )
 
 

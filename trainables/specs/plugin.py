@@ -213,6 +213,10 @@ class ExportedModel(NamedTuple):
     """True if the sigmoid of a score is the probability of relevance."""
     notes: tuple[str, ...]
     """What a user must do to a text before the model reads it, and where the libraries differ from the study."""
+    sources: tuple[str, ...]
+    """Papers and collections that the data and the method of the run come from."""
+    example: tuple[tuple[str, str], ...]
+    """Some pairs of texts of the test split, as the model reads them."""
 
 
 class ExportBackend(Protocol):

@@ -234,6 +234,21 @@ class Registry(Mapping[str, T]):
                     return f"; did you mean {found}?"
         return ""
 
+    def get_source(self, name: str) -> str:
+        """Return the paper or library that defines an entry.
+
+        Raises:
+            KeyError: if the name is unknown.
+
+        Example:
+            >>> means = Registry(Entry("mean", "statistics:mean", "sum divided by the count", "any textbook"))
+            >>> means.get_source("mean")
+            'any textbook'
+        """
+        if (found := self._find_entry(name)) is None:
+            raise KeyError(name)
+        return found[0].source
+
     def find_package(self, name: object) -> str | None:
         """Return name and version of the package that provides a name.
 

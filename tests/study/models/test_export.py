@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 import yaml
+from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
 from sentence_transformers import CrossEncoder
 
@@ -115,19 +116,34 @@ def test_weights_are_not_evicted_before_they_are_kept(world: World, original: Pa
     assert len(made.scheduler.list_needed_checkpoints()) == 2
 
 
-def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished: Finished, tmp_path: Path) -> None:
+def test_the_card_has_what_the_hub_reads_and_what_the_study_found(
+    finished: Finished, world: World, tmp_path: Path
+) -> None:
     export(finished, tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     metadata = yaml.safe_load(card.split("---\n")[1])
     assert metadata["pipeline_tag"] == "text-ranking"
     assert metadata["library_name"] == "sentence-transformers"
     assert finished.analysis.conclusion.split(";")[0] in card
-    assert "LS over BERT (R5@1)" in card
+    assert "BERT over untrained (R5@1)" in card
     assert "A pair of more than 32 tokens is cut as in the study" in card
     assert str(tmp_path) not in card
+    data = ModelCard(card, ignore_metadata_errors=False).data
+    assert data.datasets == ["docstrings"]
+    run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), None)
+    (result,) = data.eval_results
+    own = RunStore(finished.study.folder).compute_overall(run.specification.id, "R5@1", "test")
+    assert (result.dataset_name, result.dataset_split, result.metric_type) == ("docstrings", "test", "R5@1")
+    assert result.metric_value == pytest.approx(own)
+    assert f"\n- This model itself: R5@1 {own:.4f} on test\n" in card
+    assert "@software{ranker_studies," in card
+    assert "Penha and Hauff" in card.split("## Citation")[1]
     code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(tmp_path / "model"))
     exec(code, found := {})  # type: ignore[var-annotated]
-    assert found["scores"].shape == (1,)
+    queries, documents = (set(texts) for texts in zip(*found["pairs"], strict=True))
+    assert queries <= {*world.prepared.read_queries()["text"]}
+    assert len(documents) == found["scores"].size == 2
+    assert all(len(text.split()) <= 12 for text in documents)  # as the model reads them
     *_, last = MarkdownIt().parse(card)
     assert (last.type, last.content) == ("code_block", f"{COMMAND}\n")
 
@@ -216,6 +232,10 @@ def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Pat
     exec(code, found := {})  # type: ignore[var-annotated]
     alone = [load(folder / name).predict(found["pairs"]) for name in ("seed-1", "seed-2")]
     np.testing.assert_allclose(found["scores"], np.mean(alone, axis=0), rtol=1e-6)
+    assert finished.analysis.ensembles is not None
+    (row,) = (row for row in finished.analysis.ensembles.rows if row.system == "LS")
+    assert f"\n- The ensemble itself: R5@1 {row.value:.4f} on test\n" in card
+    assert ModelCard(card).data.eval_results[0].metric_value == pytest.approx(row.value)
 
 
 def test_a_model_with_other_scores_than_those_of_the_record_is_not_written(finished: Finished, tmp_path: Path) -> None:
