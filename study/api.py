@@ -1,7 +1,8 @@
-"""Studies from a script or a notebook: load, plan, run, report.
+"""Studies from a script or a notebook: load, plan, prepare, run, report, export, re-rank.
 
 Each function does what a command does, with the same objects: `load` and `load_suite` read a file and settings, `plan`
-is `python -m study.run --dry-run`, `run` is `python -m study.run`, `report` is `python -m analysis.report`.
+is `python -m study.run --dry-run`, `prepare` is `--prepare`, `run` is `python -m study.run`, `report` is `python -m
+analysis.report`, `export` is `python -m study.export`, and `rerank` is `python -m study.rerank`.
 
 Example:
     >>> from study import api
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from study.config.loader import load_study
 from study.config.schema import Study
-from study.suites.loader import Suite
+from study.suites.loader import Suite, load_one_study
 from study.suites.loader import load_suite as _load_suite
 from study.suites.preview import SuitePreview, build_suite_preview
 from study.utils.console import print_line
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from analysis.suites.report import SuiteReport
 
-__all__ = ["load", "load_suite", "plan", "report", "run"]
+__all__ = ["export", "load", "load_suite", "plan", "prepare", "report", "rerank", "run"]
 
 
 def load(study: str | Path = "quick", settings: Mapping[str, Any] | Sequence[str] = ()) -> Study:
@@ -93,6 +94,17 @@ def plan(study: Study | Suite, estimate_cost: bool = False) -> Preview | SuitePr
     return build_preview(study, estimate_cost, print_line)
 
 
+def prepare(study: Study) -> None:
+    """Prepare the data of a study, and print a description and statistics of it. Nothing is trained.
+
+    Raises:
+        UserError: the task or the model is not what the study says.
+    """
+    from study.workflows.prepare_data import prepare_study_data
+
+    prepare_study_data(study)
+
+
 @overload
 def run(study: Study) -> "Report": ...
 
@@ -153,6 +165,63 @@ def report(
             return write_suite_report(suite_results, output or default_output_folder(str(source)))
     with open_results(str(source), study, cache) as results:
         return write_report(results, output or default_output_folder(str(source)))
+
+
+def export(study: Study | str | Path, system: str, folder: str | Path, seed: int | None = None) -> Path:
+    """Write the model of a system for sentence-transformers and transformers, with a model card.
+
+    Args:
+        study: a study that has been run, or its folder of results.
+        system: a system of the report.
+        folder: folder to write, which must not exist.
+        seed: seed of the model. If None, the best on the dev split.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: the study has no such model, or the folder exists.
+        trainables.utils.errors.MachineError: the written model does not give the scores of the study.
+    """
+    from study.models.export import export_system
+
+    loaded = study if isinstance(study, Study) else load_one_study(str(study), ())
+    place = Path(folder).expanduser().absolute()
+    made = export_system(loaded, system, place, f"study.api.export(study, {system!r}, FOLDER)", print_line, seed)
+    print_line(f"wrote {made.runs[0].label} to {place}: {made.check}")
+    return place
+
+
+def rerank(
+    model: str | Path,
+    run: str | Path,
+    queries: str | Path,
+    documents: str | Path,
+    out: str | Path,
+    options: Sequence[str] = (),
+) -> Path:
+    """Score the pairs of a run with a saved ranker, and write the new run in the format of TREC.
+
+    Args:
+        model: folder of a ranker or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM.
+        run: run to re-rank.
+        queries: texts of the queries.
+        documents: texts of the documents.
+        out: file of the new run.
+        options: further options as on the command line, such as "--depth=100".
+
+    Returns:
+        The file of the new run.
+
+    Raises:
+        UserError: an input or an option is wrong.
+        trainables.utils.errors.MachineError: a process that scores ends.
+    """
+    from study.rerank import parse_options, rerank_run
+
+    files = [f"--run={run}", f"--queries={queries}", f"--documents={documents}", f"--out={out}"]
+    rerank_run(parse_options([str(model), *files, *options]))
+    return Path(out)
 
 
 def _format_settings(settings: Mapping[str, Any] | Sequence[str]) -> Sequence[str]:

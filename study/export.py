@@ -12,7 +12,6 @@ if __name__ == "__main__":
     interruption.start_command("study.export")  # before imports that take time
 
 import argparse
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -62,18 +61,12 @@ def _export(options: argparse.Namespace) -> None:
             check_repository(options.push)
         if options.wandb:
             check_tracking(study)
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    from study.models.chosen import list_chosen_runs, read_finished_study, select_run
-    from study.models.export import export_models
+    from study.models.export import export_system
 
-    analysis = read_finished_study(study)
-    runs = list_chosen_runs(study, analysis, options.system)
-    if not options.average:
-        runs = [select_run(study, runs, options.seed)]
     folder = options.to.expanduser().absolute()
-    export = export_models(study, analysis, runs, folder, _format_command(options), print_line)
-    print_line(f"wrote {', '.join(run.label for run in runs)} to {folder}: {export.check}")
+    command = _format_command(options)
+    export = export_system(study, options.system, folder, command, print_line, options.seed, options.average)
+    print_line(f"wrote {', '.join(run.label for run in export.runs)} to {folder}: {export.check}")
     if options.push:
         from study.models.upload import push_to_hub
 
@@ -81,7 +74,7 @@ def _export(options: argparse.Namespace) -> None:
     if options.wandb:
         from study.models.upload import log_artifacts
 
-        print_line(f"logged {log_artifacts(study, runs, export.folders)}")
+        print_line(f"logged {log_artifacts(study, export.runs, export.folders)}")
 
 
 def _format_command(options: argparse.Namespace) -> str:

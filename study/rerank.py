@@ -33,9 +33,14 @@ _SECONDS_PER_LINE = 30.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    options = _build_parser().parse_intermixed_args(argv)
+    options = parse_options(argv)
     advice = "scored pairs are kept; rerun the same command to resume"
-    return report_errors("study.rerank", lambda: _rerank(options), describe_interruption=lambda: advice)
+    return report_errors("study.rerank", lambda: rerank_run(options), describe_interruption=lambda: advice)
+
+
+def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a command line. A wrong one ends the process with status 2."""
+    return _build_parser().parse_intermixed_args(argv)
 
 
 def _build_parser() -> argparse.ArgumentParser:
@@ -81,8 +86,11 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _rerank(options: argparse.Namespace) -> None:
+def rerank_run(options: argparse.Namespace) -> None:
     """Re-rank the run with a saved model, or with that of a study's system, which is exported for the time being.
+
+    Args:
+        options: the options of the command line, all of them.
 
     Raises:
         UserError: an option or an input is wrong.
@@ -113,15 +121,11 @@ def _check_options(options: argparse.Namespace) -> None:
 def _export_system(study_name: str, system: str, overrides: Sequence[str], place: Path) -> Path:
     """Write the model of a system's best seed to a folder, and return the folder."""
     _silence_libraries()
-    from study.models.chosen import list_chosen_runs, read_finished_study, select_run
-    from study.models.export import export_models
+    from study.models.export import export_system
     from study.suites.loader import load_one_study
 
-    study = load_one_study(study_name, overrides)
-    analysis = read_finished_study(study)
-    run = select_run(study, list_chosen_runs(study, analysis, system), None)
-    export = export_models(study, analysis, [run], place / system, "", print_line)
-    print_line(f"{run.label}: {export.check}")
+    export = export_system(load_one_study(study_name, overrides), system, place / system, "", print_line)
+    print_line(f"{export.runs[0].label}: {export.check}")
     return export.folders[0]
 
 

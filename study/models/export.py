@@ -13,7 +13,7 @@ from analysis.data.scores import read_scores
 from analysis.rendering.model_card import ModelFacts, render_model_card
 from analysis.tables.main import ReportData
 from study.config.schema import Study
-from study.models.chosen import ChosenRun, make_trial
+from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_finished_study, select_run
 from study.models.weights import load_final_weights
 from study.records.run_record import get_scores_path, read_run_record
 from trainables.models.pretrained import read_licence
@@ -37,12 +37,47 @@ class Export(NamedTuple):
     """A written model.
 
     Attributes:
+        runs: the run of each model.
         folders: folder of each model, in the order of the runs.
         check: how far its scores are from those of the study.
     """
 
+    runs: list[ChosenRun]
     folders: list[Path]
     check: str
+
+
+def export_system(
+    study: Study,
+    system: str,
+    folder: Path,
+    command: str,
+    log: Callable[[str], None],
+    seed: int | None = None,
+    average: bool = False,
+) -> Export:
+    """Write the model of a system of a study that has been run.
+
+    Args:
+        study: the study.
+        system: name of the system.
+        folder: folder to write, which must not exist.
+        command: command for the card.
+        log: called with a line for each step that takes time.
+        seed: seed of the model. If None, the best on the dev split.
+        average: True for the models of all seeds.
+
+    Raises:
+        UserError: the study has no such results, or as `export_models` does.
+        MachineError: as `export_models` does.
+    """
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    analysis = read_finished_study(study)
+    runs = list_chosen_runs(study, analysis, system)
+    if not average:
+        runs = [select_run(study, runs, seed)]
+    return export_models(study, analysis, runs, folder, command, log)
 
 
 def export_models(
@@ -89,7 +124,7 @@ def export_models(
         (draft / "README.md").write_text(render_model_card(analysis, facts), encoding="utf-8")
         if names:
             write_json(draft / ENSEMBLE_FILE, {"models": names})
-    return Export([folder / name for name in names] or [folder], check)
+    return Export([*runs], [folder / name for name in names] or [folder], check)
 
 
 def _prepare_data(study: Study, run: ChosenRun, log: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from sentence_transformers import CrossEncoder
 
 from analysis.readers.results import read_records
 from analysis.tables.main import ReportData, build_report_data
-from study.api import _format_toml
+from study import api
 from study.config.schema import Study
 from study.export import main as export_command
 from study.models.chosen import list_chosen_runs, select_run
@@ -25,7 +25,6 @@ from study.plan.analysis_plan import register_plan
 from study.records.kept_models import is_model_kept
 from study.records.run_record import get_scores_path
 from study.records.run_store import RunStore
-from study.rerank import main as rerank
 from study.scheduling.study_scheduler import StudyScheduler
 from study.suites.loader import load_one_study
 from study.workflows.keep_models import keep_models
@@ -173,7 +172,7 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: F
 def test_reranking_the_candidates_of_a_study_gives_its_scores(finished: Finished, world: World, tmp_path: Path) -> None:
     """The source's whole documents, of which the study's model read 12 words, and pairs that are too long."""
     run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
-    export(finished, tmp_path / "model", seed=1)
+    assert api.export(finished.study, "LS", tmp_path / "model", seed=1) == tmp_path / "model"
     recorded = pd.read_parquet(get_scores_path(finished.study.folder, run.specification.id, "test"))
     documents, words = world.prepared.read_documents(), finished.study.task.document_words
     assert words == 12
@@ -187,9 +186,8 @@ def test_reranking_the_candidates_of_a_study_gives_its_scores(finished: Finished
     ):
         rows = [json.dumps({"id": each, "text": text}) for each, text in zip(ids, texts, strict=True)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
-    files = [f"--{name}={tmp_path}/{name}.jsonl" for name in ("queries", "documents")]
-    options = [f"--run={tmp_path}/first.run", *files, f"--out={tmp_path}/new.run", "--precision=fp32"]
-    assert rerank([str(tmp_path / "model"), *options]) == 0
+    files = [tmp_path / name for name in ("first.run", "queries.jsonl", "documents.jsonl", "new.run")]
+    assert api.rerank(tmp_path / "model", *files, ["--precision=fp32"]) == tmp_path / "new.run"
     found = {(row[0], row[2]): float(row[4]) for row in map(str.split, (tmp_path / "new.run").open())}
     expected = [found[row.query_id, row.document_id] for row in recorded.itertuples()]
     assert compare_scores(np.array(expected), recorded["score"].to_numpy(), recorded["query_id"].tolist()).is_passed
@@ -212,13 +210,15 @@ def test_a_folder_of_results_is_enough_to_name_a_study(
         "tracking": SETTINGS["tracking"],
         "search": {"epsilon": [0.2], "n_configurations": {"LS": 1}},
     }
-    tables = [f"{name} = {_format_toml(value)}" for name, value in settings.items()]
+    tables = [f"{name} = {api._format_toml(value)}" for name, value in settings.items()]
     (folder / "study.toml").write_text("\n".join(['name = "tiny"\nseeds = [1, 2]\nvariants = ["BERT", "LS"]', *tables]))
     assert export_command(arguments) == 0
     export(finished, tmp_path / "other", seed=1)
     written = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "other")]
     assert written[0] == written[1]
     assert "python -m study.export RESULTS/study LS --seed 1 --to FOLDER" in (tmp_path / "model/README.md").read_text()
+    api.prepare(load_one_study(str(folder), [cache]))
+    assert f"task docstrings, fingerprint {world.prepared.fingerprint}" in capsys.readouterr().out
     assert load_one_study(str(folder), [cache]) == load_one_study(str(folder.parent), [cache], "study")
 
 
