@@ -240,8 +240,8 @@ def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str |
 def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, Ids]:
     """Return query and document, of which the longer one has lost a token at its end until both fit.
 
-    These are the lengths that the fast tokenizers of transformers give with the strategy of this name: of two sides
-    that are both too long, the one that was longer keeps the odd token, and the document if they were equally long.
+    Of two equally long sides, the document loses the token, as in the code of Penha and Hauff and the slow tokenizers
+    of transformers: a query that is too long keeps the odd token. Fast tokenizers give it to the longer side.
 
     Args:
         query: Token ids of the query.
@@ -253,13 +253,8 @@ def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, I
         >>> len(query), len(document)
         (63, 62)
     """
-    shorter, longer = sorted([query, document], key=len)
-    kept = room // 2 if len(shorter) > room // 2 else len(shorter)
-    if len(shorter) + len(longer) <= room:
-        return query, document
-    if shorter is query:
-        return query[:kept], document[: room - kept]
-    return query[: room - kept], document[:kept]
+    query = query[: max(room - room // 2, room - len(document))]
+    return query, document[: room - len(query)]
 
 
 def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:

@@ -35,12 +35,13 @@ class InputRules(BaseModel):
 
     document_words: PositiveInt | None = None
     """Words after which a document is cut. If None, it is not cut."""
-    truncation: Literal["longest_first", "query_first", "oldest", "plain"] = "longest_first"
+    truncation: Literal["library", "longest_first", "query_first", "oldest", "plain"] = "library"
     """Part that a too long pair loses.
 
-    longest_first: a token at a time from the end of the longer side, as the libraries do. query_first: the end of the
-    query, then that of the document. oldest, plain: the end of the document, then the beginning or the end of the
-    query. With these three the first side keeps at least a third of the tokens of a pair.
+    library: a token at a time from the end of the longer side; an odd token is for the text that was longer.
+    longest_first: the same, but the odd token is for the query. query_first: the end of the query, then that of the
+    document. oldest, plain: the end of the document, then the beginning or the end of the query. With these three the
+    first side keeps at least a third of the tokens of a pair.
     """
     joined_tokens: tuple[str, ...] = ()
     """Tokens after the utterances of a query that the model does not read: the utterances are joined by blanks."""
@@ -72,10 +73,11 @@ class InputRules(BaseModel):
             >>> query.tolist(), document.tolist()
             ([63, 3], [62, 4])
         """
-        if self.truncation == "longest_first":
-            return _cut_longest_first(queries, documents, room)
-        if self.truncation == "query_first":
-            queries = np.minimum(queries, np.maximum(third, room - documents))
+        if self.truncation == "library":
+            return _cut_as_library(queries, documents, room)
+        if self.truncation in ("longest_first", "query_first"):
+            kept = third if self.truncation == "query_first" else room - room // 2
+            queries = np.minimum(queries, np.maximum(kept, room - documents))
             return queries, np.minimum(documents, room - queries)
         documents = np.minimum(documents, np.maximum(third, room - queries))
         return np.minimum(queries, room - documents), documents
@@ -85,7 +87,7 @@ LIBRARY_RULES = InputRules()
 """Rules of the libraries."""
 
 
-def _cut_longest_first(queries: Ints, documents: Ints, room: int) -> tuple[Ints, Ints]:
+def _cut_as_library(queries: Ints, documents: Ints, room: int) -> tuple[Ints, Ints]:
     shorter = np.minimum(np.minimum(queries, documents), room // 2)
     is_query_shorter = queries <= documents
     fits = queries + documents <= room

@@ -105,6 +105,11 @@ def _list_notes(specification: RankerRunSpec) -> list[str]:
     elif get_task(task.name).is_dialogue:
         notes.append("A query is a dialogue whose utterances are joined by blanks.")
     third = model.max_length // 3
+    if task.truncation == "longest_first":
+        notes.append(
+            f"If query and document are both too long for {model.max_length} tokens, the study gave an odd token to "
+            "the query, and the library gives it to the longer text. The scores of such pairs differ."
+        )
     if task.truncation != "longest_first" and get_task(task.name).is_dialogue:
         notes.append(
             f"A pair of more than {model.max_length} tokens is cut at the end of its longer text here. In the study, "
@@ -126,11 +131,12 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
     prepared, tokens = data.prepared, data.tokens
     rows = np.arange(len(tokens))[tokens.get_rows(split)]
     is_equal = tokens.lengths[rows] < specification.model.max_length
+    n_query_tokens = tokens.starts[rows] - tokens.specials[0] - tokens.specials[1]
     if not get_task(specification.task.name).is_dialogue:
-        n_query_tokens = tokens.starts[rows] - tokens.specials[0] - tokens.specials[1]
         is_equal |= n_query_tokens < specification.model.max_length // 3
     if specification.task.truncation == "longest_first":
-        is_equal[:] = True
+        room = specification.model.max_length - sum(tokens.specials)
+        is_equal[:] = (room % 2 == 0) | is_equal | (n_query_tokens != room // 2 + 1)
     positions = np.flatnonzero(is_equal)[:limit]
     pairs = _read_texts(prepared, prepared.read_candidates(split).iloc[positions])
     model = load_cross_encoder(folder)

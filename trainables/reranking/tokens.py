@@ -114,7 +114,7 @@ def read_pair_format(
         raise UserError(
             "MODEL", f"{type(tokenizer).__name__} gives token types {types.tolist()}", "type 1 from the document on"
         )
-    if form.room <= (1 if rules.truncation == "longest_first" else max_length // 3):
+    if form.room <= (1 if rules.truncation in ("library", "longest_first") else max_length // 3):
         raise UserError("--max-length", max_length, "a length that leaves room for query and document")
     return form
 

@@ -27,13 +27,16 @@ def smooth_by_weak_labels(labels: Floats, weak_labels: Floats) -> Floats:
         weak_labels: (n,) normalised sampler scores in [0, 1], NaN for relevant documents.
 
     Raises:
-        ValueError: if a document that is not relevant has no weak label.
+        ValueError: if a document that is not relevant has no weak label, or one outside [0, 1].
     """
     missing = np.isnan(weak_labels) & (labels == 0)
     if missing.any():
         raise ValueError(
             f"weak supervision needs a weak label for every non-relevant document; {missing.sum()} have none"
         )
+    outside = weak_labels[(labels == 0) & ((weak_labels < 0) | (weak_labels > 1))]
+    if len(outside):
+        raise ValueError(f"weak labels must be in [0, 1] but got {outside[0]}")
     return np.where(labels == 1, 0.5, np.nan_to_num(weak_labels))
 
 
@@ -74,7 +77,8 @@ def target_distribution(
 
     Raises:
         KeyError: if there is no such distribution; the message lists the names.
-        ValueError: if epsilon is outside [0, 1], or if a non-relevant document lacks a weak label that is needed.
+        ValueError: if epsilon is outside [0, 1], if a label is neither 0 nor 1, or if a weak label that is needed is
+            missing or outside [0, 1].
 
     Example:
         >>> target_distribution([1, 0], None, epsilon=0.2, distribution="uniform")
@@ -87,6 +91,8 @@ def target_distribution(
     if not 0 <= epsilon <= 1:
         raise ValueError(f"epsilon must be in [0, 1] but got {epsilon}")
     hard = np.asarray(labels, dtype=np.float64)
+    if len(wrong := hard[~np.isin(hard, (0, 1))]):
+        raise ValueError(f"labels must be 0 or 1 but got {wrong[0]}")
     weak = np.full_like(hard, np.nan) if weak_labels is None else np.asarray(weak_labels, dtype=np.float64)
     reference = DISTRIBUTIONS[distribution].relevance
     if epsilon == 0 or reference is None:

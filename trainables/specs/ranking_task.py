@@ -169,8 +169,8 @@ class RankerTaskSettings(BaseTaskSettings):
     """Part that a too long pair loses.
 
     oldest: the oldest utterances of a dialogue's context; plain: its end; with both, the other side keeps at least a
-    third of the tokens. longest_first: a token at a time from the end of the longer side, as the tokenizers of
-    transformers and the code of both papers do.
+    third of the tokens. longest_first: a token at a time from the end of the longer side, of two equally long ones of
+    the document, as in the code of both papers.
     """
     separators: Annotated[bool, Field(exclude_if=lambda it: it)] = True
     """If True, the model reads a special token after each utterance of a context (Penha and Hauff 2021).

@@ -50,7 +50,7 @@ def test_a_variable_that_tune_refuses_is_named_before_any_work(tmp_path: Path, m
     assert connect_or_check(study) is None
     monkeypatch.setenv("TUNE_RESULT_DIR", "/x")
     for start in (connect_or_check, build_preview):
-        with pytest.raises(UserError, match="TUNE_RESULT_DIR: '/x'; expected none, .* unset TUNE_RESULT_DIR"):
+        with pytest.raises(UserError, match=r"TUNE_RESULT_DIR: '/x'; expected none, .* unset TUNE_RESULT_DIR"):
             start(study)
     assert not list(tmp_path.iterdir())
 

@@ -77,9 +77,24 @@ def test_epsilon_outside_its_range_is_refused(epsilon):
         target_distribution([1], None, epsilon, "uniform")
 
 
-def test_a_missing_weak_label_is_refused():
-    with pytest.raises(ValueError, match="weak label"):
-        target_distribution([0], None, 0.2, "weak_supervision")
+@pytest.mark.parametrize(
+    ("labels", "weak_labels", "message"),
+    [
+        ([0], None, "a weak label for every non-relevant document"),
+        ([1, 0], [7.0, 1.5], r"weak labels must be in \[0, 1\] but got 1.5"),
+        ([0, 0], [0.5, -0.1], r"weak labels must be in \[0, 1\] but got -0.1"),
+        ([1, 2], [0.5, 0.5], "labels must be 0 or 1 but got 2"),
+        ([float("nan")], [0.5], "labels must be 0 or 1 but got nan"),
+    ],
+)
+def test_labels_that_give_no_distribution_are_refused(labels, weak_labels, message):
+    with pytest.raises(ValueError, match=message):
+        target_distribution(labels, weak_labels, 0.2, "weak_supervision")
+
+
+def test_a_weak_label_that_is_not_used_may_be_anything():
+    assert (target_distribution([1], [7.0], 0.2, "weak_supervision") >= 0).all()
+    assert (target_distribution([0], [7.0], 0.2, "uniform") >= 0).all()
 
 
 def test_every_row_and_column_of_the_table_can_be_named_in_a_study():

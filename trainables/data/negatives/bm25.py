@@ -6,6 +6,7 @@ weights in mapped files, and a query sums the columns of its words.
 """
 
 import math
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -30,6 +31,10 @@ _STOP_WORDS_TEXT = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was
 will with
 """
+_UNSTEMMED = 2
+"""Letters of the longest words that Lucene does not stem."""
+_MEASURED = re.compile("[aeiou][^aeiou]|[^aeiou]y[^aeiouy]")
+"""A vowel and then a consonant, which Porter requires before a suffix: his measure is above 0."""
 STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 """English stop words of Lucene, which Anserini removes by default."""
 
@@ -42,15 +47,26 @@ def get_tokenizer(words: str) -> Callable[[str], list[str]]:
 def tokenize_stemmed(text: str) -> list[str]:
     """Return the stems of the case-folded words, without stop words.
 
-    The algorithm is that of Porter (1980). The package is part of Snowball, which also has Porter's later algorithm,
-    under the name "english". Its stems differ.
+    The algorithm is that of Porter (1980) as Lucene has it: words of one or two letters stay as they are, and there are
+    the suffixes "bli" and "logi" of Porter's own program. The package is part of Snowball, which also has Porter's
+    later algorithm, under the name "english". Its stems differ.
 
     Example:
-        >>> tokenize_stemmed("Formatting the disk!")
-        ['format', 'disk']
+        >>> tokenize_stemmed("Formatting the disk of us!")
+        ['format', 'disk', 'us']
     """
-    stems: list[str] = _load_stemmer().stemWords([word for word in find_words(text) if word not in STOP_WORDS])
-    return stems
+    return [_stem(word) for word in find_words(text) if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=1 << 20)
+def _stem(word: str) -> str:
+    if len(word) <= _UNSTEMMED:
+        return word
+    stemmer = _load_stemmer()
+    stem: str = stemmer.stemWord(word)
+    if stem.endswith(("bli", "logi")) and _MEASURED.search(stem.removesuffix("logi").removesuffix("bli")):
+        return str(stemmer.stemWord(f"{stem[:-1]}e" if stem.endswith("bli") else stem[:-1]))
+    return stem
 
 
 @lru_cache(maxsize=1)

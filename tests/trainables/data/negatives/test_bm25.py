@@ -126,6 +126,21 @@ def test_stemmed_words_are_porters_without_stop_words() -> None:
     assert find_words("The ponies") == ["the", "ponies"]
 
 
+@pytest.mark.parametrize(
+    ("text", "stems"),
+    [
+        ("us ox Is", ["us", "ox"]),  # Lucene stems longer words only
+        ("gas", ["ga"]),
+        ("technology technological", ["technolog", "technolog"]),
+        ("biology logi", ["biologi", "logi"]),  # no vowel and then a consonant before the suffix
+        ("possibly sensibly probably doubly", ["possibl", "sensibl", "probabl", "doubli"]),
+    ],
+)
+def test_stems_are_those_of_the_stemmer_of_lucene(text: str, stems: list[str]) -> None:
+    """Porter's own program, of which Lucene's is a copy, and the mode MARTIN_EXTENSIONS of nltk."""
+    assert tokenize_stemmed(text) == stems
+
+
 def test_an_index_without_words_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PoolError, match="no document contains a word"):
         index(tmp_path, ["", "--"])
