@@ -7,6 +7,7 @@ The module imports only the standard library and pydantic, so `--help`, `--list`
 import difflib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -48,8 +49,12 @@ _WANDB_MODES = {
     "shared": "online",
 }
 """Mode of the W&B client -> mode of the study."""
-_ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
-"""Keys of [training] of which a study has one."""
+_ALTERNATIVES = {
+    "training": (("epochs", "instances"), ("evaluations", "evaluation_steps")),
+    "curriculum": (("scorer_epochs", "scorer_instances"),),
+}
+"""Table -> keys of which a study has one."""
+_TRIALS = "search.trials."
 
 
 def list_known_keys() -> set[str]:
@@ -200,21 +205,22 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
 
 
 def _drop_overridden_alternatives(data: dict[str, Any], places: Mapping[str, str]) -> None:
-    """Remove from `data` each setting of training for which an override sets the alternative.
+    """Remove from `data` each setting for which an override sets the alternative.
 
     `training.epochs` and `training.instances` are alternatives, for example: overriding one of them removes the other,
     which the study file set.
     """
-    training = data.get("training")
-    if not isinstance(training, dict):
-        return
-    for names in _ALTERNATIVES:
-        given = [name for name in names if training.get(name) is not None]
-        overriding = [name for name in given if f"training.{name}" in places]
-        if len(given) == len(names) and len(overriding) == 1:
-            data["training"] = training = {
-                name: value for name, value in training.items() if name not in given or name in overriding
-            }
+    for table, alternatives in _ALTERNATIVES.items():
+        for names in alternatives:
+            settings = data.get(table)
+            if not isinstance(settings, dict):
+                continue
+            given = [name for name in names if settings.get(name) is not None]
+            overriding = [name for name in given if f"{table}.{name}" in places]
+            if len(given) == len(names) and len(overriding) == 1:
+                data[table] = {
+                    name: value for name, value in settings.items() if name not in given or name in overriding
+                }
 
 
 def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:
@@ -252,7 +258,7 @@ def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
             yield from _iter_known_keys(field.annotation, f"{prefix}{name}.")
     if issubclass(model, Study) and model is not Study:
         study_type = get_study_type(model.model_fields["trainable"].default)
-        yield from (f"search.trials.{variant}" for variant in study_type.variants)
+        yield from (f"{_TRIALS}{variant}" for variant in study_type.variants)
 
 
 def _find_unknown_keys(
@@ -261,11 +267,20 @@ def _find_unknown_keys(
     """Yield an error for every key that no study of this trainable has."""
     for name, value in data.items():
         key = prefix + name
-        if key not in known and not (prefix == "search.trials." and CURRICULUM_PATTERN.fullmatch(name)):
+        if key not in known and not (prefix == _TRIALS and CURRICULUM_PATTERN.fullmatch(name)):
             where = f"{source.place}: {truncate(source.written_keys[key])}"
-            yield UserError(where, format_value(value), f"a known key; {_suggest_key(key, known)}")
+            hint = _suggest_variant(value, known) or _suggest_key(key, known)
+            yield UserError(where, format_value(value), f"a known key; {hint}")
         elif isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
             yield from _find_unknown_keys(known, source, value, f"{key}.")
+
+
+def _suggest_variant(value: object, known: Sequence[str]) -> str | None:
+    """Return a hint for the value of an unknown key that is the name of a variant, such as a loss, or None."""
+    variants = (key.removeprefix(_TRIALS) for key in known if key.startswith(_TRIALS))
+    names = {re.sub("[-_]", "", variant).lower(): variant for variant in variants}
+    variant = names.get(re.sub("[-_]", "", value).lower()) if isinstance(value, str) else None
+    return variant and f'did you mean variants = ["{variant}"]?'
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:

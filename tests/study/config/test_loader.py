@@ -252,6 +252,9 @@ MISTAKES = [
     ("cache.checkpoints=/proc/self/x", "cache.checkpoints: '/proc/self/x'", "a folder on a disk"),
     ("training.batchsize=64", "training.batchsize: 64", "did you mean training.batch_size?"),
     ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
+    ("training.loss=lce", "training.loss: 'lce'", 'did you mean variants = ["LCE"]?'),
+    ("loss=margin_mse", "loss: 'margin_mse'", 'did you mean variants = ["MarginMSE"]?'),
+    ("training.loss=mine", "training.loss: 'mine'", "did you mean search.loss?"),
     ("epsilon=0.2", "epsilon: 0.2", "did you mean search.epsilon?"),
     ("search.trial.LS=2", "search.trial: {'LS': 2}", "did you mean search.n_configurations?"),
     ("trainings.batch_size=2", "trainings: {'batch_size': 2}", "did you mean training?"),
@@ -353,6 +356,20 @@ def test_batches_of_pairs_have_any_size_and_searched_ones_too() -> None:
     assert load_study("quick", [*settings, "training.unit=pair", *searched]).search.batch_size == (16, 48)
     assert mistakes(None, *settings, "training.batch_size=16") == ["command line: training.batch_size: 16"]
     assert mistakes(None, *settings, *searched) == ["command line: search.batch_size: [16, 48]"]
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "value"), [("epochs = 1", "instances", 64), ("instances = 64", "epochs", 1)]
+)
+def test_an_override_of_the_length_of_the_scoring_run_replaces_the_other_one(
+    tmp_path: Path, given: str, other: str, value: float
+) -> None:
+    file = tmp_path / "own.toml"
+    training = 'sampling = "uniform"\nunit = "pair"\nbatch_size = 16'
+    file.write_text(f'name = "own"\n[training]\n{training}\n[curriculum]\nvariants = ["BERT"]\nscorer_{given}\n')
+    found = load_study(str(file), [f"curriculum.scorer_{other}={value}"]).curriculum
+    lengths = {"epochs": found.scorer_epochs, "instances": found.scorer_instances}
+    assert {name: length for name, length in lengths.items() if length is not None} == {other: value}
 
 
 def test_evaluations_are_counted_or_spaced() -> None:
