@@ -1,13 +1,15 @@
 """Live view of a command on a terminal: bars and a few lines below the lines of the log.
 
-Where the standard output is no terminal, nothing is shown. The lines of the log are the same in both cases.
+A notebook shows them as one output that changes. Where there is neither, nothing is shown. The lines of the log are the
+same in all cases.
 """
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self, TextIO
+from io import StringIO
+from typing import Any, Self, TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -37,8 +39,16 @@ class LiveView:
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        file = replace_unencodable(stream or sys.stdout)
-        self._console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._is_notebook = stream is None and Console().is_jupyter
+        self._console = Console(
+            file=replace_unencodable(stream or sys.stdout),
+            highlight=False,
+            markup=False,
+            emoji=False,
+            soft_wrap=True,
+            force_jupyter=False,
+            force_terminal=False if self._is_notebook else None,
+        )
         self._bars = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -53,7 +63,7 @@ class LiveView:
         """Start of each, on the monotonic clock, and the share that is done, as text."""
         self._scores: dict[str, str] = {}
         self._score_title = ""
-        self._live = Live(
+        self._live = (_NotebookLive if self._is_notebook else Live)(
             get_renderable=self._render,
             console=self._console,
             refresh_per_second=_REFRESHES_PER_SECOND,
@@ -66,8 +76,8 @@ class LiveView:
 
     @property
     def is_visible(self) -> bool:
-        """True if the stream is a terminal that can show the view."""
-        return self._console.is_terminal and not self._console.is_dumb_terminal
+        """True if the stream is a terminal that can show the view, or that of a notebook."""
+        return self._is_notebook or (self._console.is_terminal and not self._console.is_dumb_terminal)
 
     def __enter__(self) -> Self:
         if self.is_visible:
@@ -143,6 +153,39 @@ class LiveView:
             scores = "   ".join(f"{name} {score}" for name, score in self._scores.items())
             rows.add_row(Text(self._score_title, "dim"), _make_text(scores), "")
         return Group(rows, self._bars.get_renderable())
+
+
+class _NotebookLive(Live):
+    """Shows a view as one output of a notebook, which changes in place and disappears at the end.
+
+    The one of rich needs a widget, into which lines of the log disappear that are printed at the same time.
+    """
+
+    _handle: Any = None
+
+    def start(self, refresh: bool = False) -> None:
+        """Show the view below the cell that this thread runs."""
+        super().start(refresh=True)
+
+    def refresh(self) -> None:
+        """Show the view as it is now."""
+        console = Console(file=StringIO(), record=True, width=100, force_jupyter=False)
+        console.print(self.get_renderable())
+        self._show(console.export_html(inline_styles=True, code_format="<pre>{code}</pre>"))
+
+    def stop(self) -> None:
+        """Remove the view."""
+        super().stop()
+        if self._handle is not None:
+            self._show("")
+
+    def _show(self, html: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._handle is None:
+            self._handle = display(HTML(html), display_id=True)
+        else:
+            self._handle.update(HTML(html))
 
 
 def _make_text(text: str) -> Text:

@@ -105,3 +105,18 @@ def test_a_done_activity_disappears_and_an_unknown_one_may_end() -> None:
         view.set_progress("nothing to do", 0, 0)
         assert view._bars.tasks == []
         view.end("never started")
+
+
+def test_a_notebook_shows_one_output_that_changes_and_every_line() -> None:
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    spied = """
+from IPython import display
+changes, update = [], display.DisplayHandle.update
+display.DisplayHandle.update = lambda self, shown: (changes.append(shown.data), update(self, shown))
+"""
+    cell = nbformat.v4.new_code_cell(f"{spied}{SHOWN}print(any('about 2 min left' in each for each in changes))")
+    nbclient.NotebookClient(nbformat.v4.new_notebook(cells=[cell]), timeout=60, kernel_name="python3").execute()
+    (view,) = (output for output in cell.outputs if output.output_type != "stream")
+    lines = "".join(output.text for output in cell.outputs if output.output_type == "stream").split("\n")
+    assert lines == ["line 0", "line 1", "line 2", "end", "True", ""]
+    assert view.data["text/html"] == ""
