@@ -115,7 +115,7 @@ def own_trainer(
 def label(pairs: PairList) -> Pairs:
     """All pairs with their labels."""
     given = pairs.labels
-    return Pairs(0, given, given, np.where(given == 1, np.nan, 0.5), 2, given)
+    return Pairs(0, given, given, np.where(given == 1, np.nan, 0.5), given)
 
 
 def own(pairs: PairList, precision: str, batching: str, device: str = "cpu", **others: Any) -> Measure:

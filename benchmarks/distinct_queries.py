@@ -5,6 +5,7 @@ python -m benchmarks.distinct_queries    # the sampler alone, no model
 
 import numpy as np
 
+from trainables.data.query_groups import QueryGroups
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.training.batching import BatchSampler
 
@@ -20,7 +21,8 @@ def sample_queries(seed: int, queries: int, unit: str) -> np.ndarray:
     """Query of each instance of a training, shape (instances,)."""
     settings = RankerTrainingSettings.model_validate({"unit": unit, "negatives": NEGATIVES, **SETTINGS[unit]})
     candidates = 1 + NEGATIVES
-    sampler = BatchSampler(seed, settings, np.ones(queries, np.int64), np.zeros(queries * candidates, np.int64))
+    rows = QueryGroups.from_relevant(np.tile(np.arange(candidates) == 0, queries).astype(np.int64))
+    sampler = BatchSampler(seed, settings, rows, np.zeros(queries * candidates, np.int64))
     steps = range(settings.instances // settings.batch_size)
     return np.concatenate([sampler.sample_rows(step) for step in steps]) // candidates
 

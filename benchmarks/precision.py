@@ -70,7 +70,7 @@ def compare(title: str, run: RankerRun) -> None:
         started, parts = time.perf_counter(), list[Floats]()
         for split in ("dev", "test"):
             pairs = run.data.select_pairs(split)
-            parts.append(run.trainer.score_pairs(pairs, precision).reshape(-1, pairs.candidates))
+            parts.append(run.trainer.score_pairs(pairs, precision).reshape(len(pairs.rows), -1))
         scores[precision] = np.concatenate(parts)
         seconds[precision] = time.perf_counter() - started
     exact, rounded = scores["fp32"], scores["bf16"]

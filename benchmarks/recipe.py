@@ -15,7 +15,7 @@ import sys
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from multiprocessing import get_context
 from statistics import fmean
@@ -66,7 +66,8 @@ class PilotRun(RankerRun):
 
     @cached_property
     def _train_pairs(self) -> Pairs:
-        return select_queries(self.data.select_pairs("train"), slice(None, -self.held_out))
+        pairs = self.data.select_pairs("train")
+        return pairs.select_queries(0, len(pairs.rows) - self.held_out)
 
     def rank_held_out(self) -> Outcome:
         """Train, and rank the queries that are left out."""
@@ -74,10 +75,9 @@ class PilotRun(RankerRun):
         for segment in get_run_segments(self.trial.specification):
             self._train(segment, segment.stop, lambda: None)
         seconds = time.monotonic() - start
-        pairs = select_queries(self.data.select_pairs("train"), slice(-self.held_out, None))
+        pairs = select_held_out(self.data, self.held_out)
         scores = self.trainer.score_pairs(pairs, training.get_scoring_precision("dev"))
-        shape = (-1, pairs.candidates)
-        recall = float(recall_at(1, scores.reshape(shape), pairs.relevant.reshape(shape)).mean())
+        recall = float(pairs.rows.reduce(partial(recall_at, 1), scores, pairs.relevant).mean())
         losses = [row["train/loss"] for row in self.trainer.history if "train/loss" in row]
         seed = self.trial.specification.seed
         assert seed is not None
@@ -85,17 +85,10 @@ class PilotRun(RankerRun):
         return Outcome(training.learning_rate, training.instances, seed, loss, recall, seconds)
 
 
-def select_queries(pairs: Pairs, queries: slice) -> Pairs:
-    """Return the pairs of consecutive queries."""
-    start, stop, _ = queries.indices(len(pairs.relevant) // pairs.candidates)
-    rows = slice(start * pairs.candidates, stop * pairs.candidates)
-    return pairs._replace(
-        first_row=pairs.first_row + rows.start,
-        relevant=pairs.relevant[rows],
-        labels=pairs.labels[rows],
-        weak_labels=pairs.weak_labels[rows],
-        scores=pairs.scores[rows],
-    )
+def select_held_out(data: RankerData, held_out: int) -> Pairs:
+    """Return the pairs of the last training queries."""
+    pairs = data.select_pairs("train")
+    return pairs.select_queries(len(pairs.rows) - held_out, len(pairs.rows))
 
 
 def choose_configuration(study: Study, system: str) -> Params:
@@ -141,11 +134,10 @@ def find_recipe(options: argparse.Namespace) -> None:
         )
         runs = factory.make_configuration(name, params, options.seeds, "baseline")
         trials += [factory.make_request(runs, run, "train").trial for run in runs.runs]
-    pairs = select_queries(RankerData(trials[0]).select_pairs("train"), slice(-options.held_out, None))
+    pairs = select_held_out(RankerData(trials[0]), options.held_out)
     print(", ".join([name, *(f"{key} {value}" for key, value in params.values.items())]))
     print(f"{machine()}, {resolved.environment.instruction_set}, {study.training.precision}")
-    shape = (-1, pairs.candidates)
-    bm25 = recall_at(1, pairs.scores.reshape(shape), pairs.relevant.reshape(shape))
+    bm25 = pairs.rows.reduce(partial(recall_at, 1), pairs.scores, pairs.relevant)
     print(f"{len(bm25)} training queries left out; R@1 of their candidates by the sampler's scores {bm25.mean():.4f}")
     outcomes = defaultdict[tuple[int, float], list[Outcome]](list)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

@@ -128,13 +128,17 @@ def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) 
         valid = max(1, (training.batch_size + group // 2) // group) * group
         expected = f'a multiple of 1 + training.negatives = {group}; {valid} works, as does training.unit = "pair"'
         yield "training.batch_size", training.batch_size, expected, ("training.negatives", "training.unit")
-    if training.negatives >= task.get_candidates_per_query("train"):
-        key = "task.train_candidates" if task.train_candidates else "task.candidates"
-        expected = f"fewer than {key} = {task.get_candidates_per_query('train')}"
-        yield "training.negatives", training.negatives, expected, (key,)
+    if training.negatives > task.n_train_negatives:
+        yield "training.negatives", training.negatives, *_describe_most_negatives(task)
     if training.checkpoint != "last" and not _is_usable_metric(training.checkpoint, task):
         expected = f"last, or {_describe_usable_metrics(task)}"
         yield "training.checkpoint", training.checkpoint, expected, ("task.candidates",)
+
+
+def _describe_most_negatives(task: RankerTaskSettings) -> tuple[str, tuple[str, ...]]:
+    key = task.get_number_key("train")
+    number = key if task.train_negatives else f"{key} - 1"
+    return f"at most {number} = {task.n_train_negatives}", (key,)
 
 
 def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
@@ -153,9 +157,8 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
         if not _is_usable_metric(metric, task):
             yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
-        if search.negatives and negatives >= task.get_candidates_per_query("train"):
-            expected = f"fewer than task.candidates = {task.get_candidates_per_query('train')}"
-            yield "search.negatives", negatives, expected, ("task.candidates", "task.train_candidates")
+        if search.negatives and negatives > task.n_train_negatives:
+            yield "search.negatives", negatives, *_describe_most_negatives(task)
         for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
             if study.training.unit == "query" and size % (1 + negatives):
                 expected = f"multiples of 1 + negatives; {size} is not a multiple of {1 + negatives}"

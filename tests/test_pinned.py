@@ -24,6 +24,7 @@ from study.scheduling.trials import Configuration, ConfigurationFactory, Resolve
 from trainables.contrastive.loss import draw_noise
 from trainables.curriculum.sampler import Curriculum
 from trainables.curriculum.settings import CurriculumSettings
+from trainables.data.query_groups import QueryGroups
 from trainables.models.dropout import Dropout
 from trainables.sentence_encoders import trainer as encoder_training
 from trainables.specs.base import Environment
@@ -133,7 +134,7 @@ def draws() -> dict[str, str]:
             sampling=sampling,
             batching=batching,  # type: ignore[arg-type]
         )
-        rows = BatchSampler(7, settings, relevant, lengths, paced)
+        rows = BatchSampler(7, settings, QueryGroups(10 * np.arange(41), relevant), lengths, paced)
         name = f"batch {sampling} {batching}{' paced' if paced else ''}"
         found[name] = sha256(np.stack([rows.sample_rows(step) for step in (0, 17, 63)]))
     found["sentences"] = sha256(np.stack([encoder_training.sample_batch(7, step, 100, 16) for step in (0, 5, 6)]))

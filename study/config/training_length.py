@@ -1,6 +1,7 @@
 """Resolves the training length: converts epochs to instances once the data is known."""
 
 import math
+from collections.abc import Mapping
 
 from study.config.schema import Study
 from study.config.validation import find_scorer_errors, find_training_errors
@@ -14,20 +15,20 @@ def resolve_length(study: Study, prepared: PreparedData) -> Study:
 
     Args:
         study: the study as it was read.
-        prepared: the prepared data, which has the number of training queries.
+        prepared: the prepared data, which has the numbers of training queries and relevant documents.
 
     Raises:
         UserError: if a training is then too short for its evaluations.
     """
     epochs, scorer_epochs = study.training.epochs, study.curriculum.scorer_epochs
-    queries = count_training_queries(prepared)
+    counts = read_training_counts(prepared)
     if epochs is not None:
-        training = convert_to_instances(study.training, queries)
+        training = convert_to_instances(study.training, counts)
         for key, value, expected, _ in find_training_errors(study, training):
             raise UserError(key, value, f"{expected} of training.epochs = {epochs:g}")
         study = study.model_copy(update={"training": training})
     if scorer_epochs is not None:
-        instances = convert_to_instances(study.scorer_training, queries).instances
+        instances = convert_to_instances(study.scorer_training, counts).instances
         lengths = {"scorer_epochs": None, "scorer_instances": instances}
         study = study.model_copy(update={"curriculum": study.curriculum.model_copy(update=lengths)})
         for key, value, expected, _ in find_scorer_errors(study):
@@ -35,7 +36,7 @@ def resolve_length(study: Study, prepared: PreparedData) -> Study:
     return study
 
 
-def convert_to_instances(training: BaseTrainingSettings, queries: int) -> BaseTrainingSettings:
+def convert_to_instances(training: BaseTrainingSettings, counts: Mapping[str, int]) -> BaseTrainingSettings:
     """Return the settings with `instances` in place of `epochs`.
 
     In one epoch, training sees each query once, with all its instances. The total is rounded to whole batches, with
@@ -43,27 +44,28 @@ def convert_to_instances(training: BaseTrainingSettings, queries: int) -> BaseTr
 
     Args:
         training: the settings of training; returned unchanged if `epochs` is None.
-        queries: number of training queries.
+        counts: metadata of the training split, see `BaseTrainingSettings.count_epoch_instances`.
 
     Example:
         >>> from study.config.loader import load_study
         >>> training = load_study("quick", ["training.epochs=2", "training.batch_size=16"]).training
-        >>> convert_to_instances(training, queries=20).instances
+        >>> convert_to_instances(training, {"queries": 20}).instances
         80
     """
     if training.epochs is None:
         return training
-    batches = math.floor(training.epochs * queries * training.instances_per_query() / training.batch_size + 0.5)
+    batches = math.floor(training.epochs * training.count_epoch_instances(counts) / training.batch_size + 0.5)
     return training.model_copy(update={"epochs": None, "instances": max(1, batches) * training.batch_size})
 
 
-def count_training_queries(prepared: PreparedData) -> int:
-    """Return the number of queries of the training split."""
-    return int(prepared.read_metadata()["splits"]["train"]["queries"])
+def read_training_counts(prepared: PreparedData) -> dict[str, int]:
+    """Return the metadata of the training split, such as the number of queries."""
+    counts: dict[str, int] = prepared.read_metadata()["splits"]["train"]
+    return counts
 
 
 def describe_length(study: Study, prepared: PreparedData) -> str:
     """Describe the length of the study's epochs in one line."""
-    training, queries = study.training, count_training_queries(prepared)
-    instances = convert_to_instances(training, queries).instances
-    return f"training.epochs = {training.epochs:g}: {queries} training queries, {instances} instances per run"
+    training, counts = study.training, read_training_counts(prepared)
+    instances = convert_to_instances(training, counts).instances
+    return f"training.epochs = {training.epochs:g}: {counts['queries']} training queries, {instances} instances per run"

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from tests.trainables.data.library import tiny_settings, write_library
+from trainables.data.query_groups import QueryGroups
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import CrossEncoder
@@ -167,7 +168,12 @@ def job(
 def batch(seed: int, step: int, relevant: np.ndarray, candidates: int, batch_size: int, negatives: int) -> np.ndarray:
     """Rows of a training batch whose queries pass by epochs."""
     chosen = sample_by_epoch(seed, step, len(relevant), batch_size // (1 + negatives))
-    return sample_instances(seed, step, chosen, relevant, candidates, negatives)
+    return sample_instances(seed, step, chosen, rectangle(relevant, candidates), negatives)
+
+
+def rectangle(relevant: np.ndarray, candidates: int) -> QueryGroups:
+    """Rows of queries with these numbers of relevant documents and as many candidates each."""
+    return QueryGroups(np.arange(len(relevant) + 1) * candidates, relevant.astype(np.int64))
 
 
 def finish(run: ActiveRun | TrialSpec) -> TrialResult:

@@ -50,9 +50,10 @@ class RankingDataset(PreparedDataset):
     def read_candidates(self, split: str | None = None, columns: list[str] | None = None) -> "pd.DataFrame":
         """Return the candidates of one split, or of all splits with train first.
 
-        A query with sampled candidates has `settings.get_candidates_per_query(split)` rows: relevant documents first,
-        then sampled ones, nearest first, then those drawn at random because the sampler found too few. One with
-        retrieved candidates has the first documents of the first stage, `settings.retrieval_depth` at most, maybe none.
+        A training query has all its relevant documents and `settings.n_train_negatives` sampled ones. A dev or test
+        query with sampled candidates has `settings.candidates` rows. Relevant documents come first, then sampled ones,
+        nearest first, then those drawn at random because the sampler found too few. A query with retrieved candidates
+        has the first documents of the first stage, `settings.retrieval_depth` at most, maybe none.
 
         Args:
             split: Name of the split. If None, all splits are returned.

@@ -290,6 +290,7 @@ def _sample_and_write(
     run = read_candidates_run(settings, report)
     tables, counts, qrels = dict[str, pd.DataFrame](), dict[str, Mapping[str, float]](), list[pd.DataFrame]()
     try:
+        sampler.check_pools({split: chosen[split] for split in SPLITS if not settings.is_retrieved(split)})
         for split in filter(settings.is_retrieved, SPLITS):  # before training is sampled: a run may be a wrong one
             rankings = run if settings.candidates_run else sampler.retrieve_split(split, chosen[split])
             found = build_retrieved_split(split, chosen[split], rankings, dataset, settings)

@@ -4,7 +4,7 @@ Each piece of work is saved as soon as it is done, so an interrupted preparation
 """
 
 import multiprocessing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from trainables.data.negatives.candidates import (
     sample_part,
 )
 from trainables.data.negatives.pool import DocumentPool
-from trainables.data.tasks import SPLITS, IRDataset, get_task
+from trainables.data.tasks import IRDataset, get_task
 from trainables.specs.ranking_task import PoolName, RankerTaskSettings, SamplerSettings
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
@@ -52,6 +52,35 @@ class CandidateSampler:
     ) -> None:
         self._work_folder, self._settings, self._dataset, self._report = work_folder, settings, dataset, report
         self._pools: dict[str, DocumentPool] = {}
+        self._items: dict[str, list[QueryToSample]] = {}
+
+    def check_pools(self, chosen: Mapping[str, list[str]]) -> None:
+        """Check that the pools are large enough, before anything is indexed or sampled.
+
+        Args:
+            chosen: Ids of the queries of each split whose candidates will be sampled.
+
+        Raises:
+            UserError: If a pool has too few documents for `candidates` or `train_negatives`. Names the largest number
+                that would do.
+        """
+        tightest = dict[str, tuple[int, str]]()
+        for split, query_ids in chosen.items():
+            n_documents, key = len(self._get_pool(split).ids), self._settings.get_number_key(split)
+            self._items[split] = items = self._prepare_queries(split, query_ids)
+            for item in items:
+                left = n_documents - len(item.excluded)
+                if left >= item.n_negatives:
+                    continue
+                if key == "task.candidates" and left:  # so few candidates that what is left is enough
+                    most = left + (1 if split == "train" else len(item.relevant) + item.n_left_out)
+                else:
+                    most = left
+                reason = f"since {left} documents of the {split} pool may be sampled for query {item.query.id!r}"
+                tightest[key] = min(tightest.get(key, (most, reason)), (most, reason))
+        for key, (most, reason) in tightest.items():
+            value = getattr(self._settings, key.removeprefix("task."))
+            raise UserError(key, value, f"{f'at most {most}' if most else 'other documents'}, {reason}")
 
     def sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
         """Sample the candidates of a split's queries.
@@ -67,28 +96,19 @@ class CandidateSampler:
             there are any.
 
         Raises:
-            UserError: If the pool is too small for the number of candidates or contains no word, or if the sampler is
-                "given" and the task names no candidates.
+            UserError: If the pool contains no word, or if the sampler is "given" and the task names no candidates.
+            PoolError: If the pool is too small, see `check_pools`.
         """
-        settings, pool, size = (
-            self._settings.get_sampler_settings(split),
-            self._get_pool(split),
-            self._settings.get_candidates_per_query(split),
-        )
-        smallest = {name: self._settings.get_relevant_from(name) for name in SPLITS}
-        items = pool.prepare_queries(split, query_ids, size, smallest, settings.keep_query_text)
+        settings, pool = self._settings.get_sampler_settings(split), self._get_pool(split)
+        items = self._items.pop(split, None) or self._prepare_queries(split, query_ids)
         self._check_candidates_are_named(split, items)
         bm25_settings = settings.model_copy(update={"name": "bm25"})
         needs_bm25 = split != "train" or settings.weak_label == "bm25"
-        try:
-            index = self._build_index(split, pool, settings)
-            bm25 = self._build_index(split, pool, bm25_settings) if needs_bm25 else None
-            self._report(f"sampling candidates of {len(query_ids)} {split} queries")
-            files = self._compute_parts(split, items, sample_part, (size, index, bm25), f"{split} candidates")
-            sampled = read_parts(files, SampledCandidates)
-        except PoolError as error:
-            field = "train_candidates" if split == "train" and self._settings.train_candidates else "candidates"
-            raise UserError(f"task.{field}", size, f"fewer, or other documents ({error} in {split})") from error
+        index = self._build_index(split, pool, settings)
+        bm25 = self._build_index(split, pool, bm25_settings) if needs_bm25 else None
+        self._report(f"sampling candidates of {len(query_ids)} {split} queries")
+        files = self._compute_parts(split, items, sample_part, (index, bm25), f"{split} candidates")
+        sampled = read_parts(files, SampledCandidates)
         counts = {
             "queries": len(query_ids),
             "pool": len(pool.ids),
@@ -96,9 +116,12 @@ class CandidateSampler:
             "relevant": sum(len(item.relevant) for item in items),
             "relevant_left_out": sum(item.n_left_out for item in items),
         }
-        if settings.name == "given" and (n_left_out := sum(_count_candidates_left_out(item, size) for item in items)):
+        if settings.name == "given" and (n_left_out := sum(map(_count_candidates_left_out, items))):
             counts["candidates_left_out"] = n_left_out
-            self._report(f"left out: {n_left_out} candidates that the source names in {split}, above {size} a query")
+            key = self._settings.get_number_key(split)
+            self._report(
+                f"left out: {n_left_out} candidates that the source names in {split}, which do not fit in {key}"
+            )
         return _build_table(split, pool, items, sampled, settings), counts
 
     def retrieve_split(self, split: str, query_ids: list[str]) -> dict[str, Ranking]:
@@ -117,10 +140,7 @@ class CandidateSampler:
         self._check_candidates_are_named(split, items)
         if settings.name == "given":
             self._check_lists_are_whole(split, items)
-        try:
-            index = self._build_index(split, pool, settings)
-        except PoolError as error:
-            raise UserError("task.evaluation_sampler.name", settings.name, f"other documents ({error})") from error
+        index = self._build_index(split, pool, settings)
         depth = self._settings.retrieval_depth
         self._report(f"retrieving {depth} documents for each of {len(query_ids)} {split} queries")
         files = self._compute_parts(split, items, retrieve_part, (depth, index), f"{split} candidates")
@@ -131,6 +151,9 @@ class CandidateSampler:
             name: Ranking([pool.ids[position] for position in found.positions[own].tolist()], found.scores[own])
             for name, own in zip(query_ids, rows, strict=True)
         }
+
+    def _prepare_queries(self, split: str, query_ids: list[str]) -> list[QueryToSample]:
+        return self._get_pool(split).prepare_queries(split, query_ids, self._settings)
 
     def _check_lists_are_whole(self, split: str, items: list[QueryToSample]) -> None:
         """Raise UserError if lists without scores would be cut: nothing says which of their documents are the first."""
@@ -148,8 +171,7 @@ class CandidateSampler:
             return
         skipped = "".join(f"; skipped: {count} x {name}" for name, count in self._dataset.skipped.items())
         found = f"'given', but the task names no candidates in {split}{skipped}"
-        key = "sampler" if split == "train" else "evaluation_sampler"
-        raise UserError(f"task.{key}.name", found, "another sampler, or a task with candidates")
+        raise UserError(_get_sampler_key(split), found, "another sampler, or a task with candidates")
 
     def _get_pool(self, split: str) -> DocumentPool:
         kind, name = self._get_pool_kind(split), self._name_pool(split)
@@ -174,7 +196,11 @@ class CandidateSampler:
             if missing:
                 self._report(f"indexing {len(pool.ids)} documents for {settings.name}, {split}")
             jobs = ((settings, piece, pool.get_texts(first, width)) for piece, first in missing)
-            _run_in_processes(_build_piece, jobs, len(missing), "index")
+            try:
+                _run_in_processes(_build_piece, jobs, len(missing), "index")
+            except PoolError as error:
+                expected = f"other documents ({error} in {split})"
+                raise UserError(_get_sampler_key(split), settings.name, expected) from error
         return SamplerIndex(folder, settings, len(pool.ids))
 
     def _compute_parts(
@@ -196,10 +222,13 @@ class CandidateSampler:
         return files
 
 
-def _count_candidates_left_out(item: QueryToSample, size: int) -> int:
-    """Return how many candidates of the source do not fit beside the relevant documents of a query."""
-    usable = np.setdiff1d(item.query.candidates, item.excluded)
-    return max(0, len(usable) + len(item.relevant) - size)
+def _get_sampler_key(split: str) -> str:
+    return f"task.{'sampler' if split == 'train' else 'evaluation_sampler'}.name"
+
+
+def _count_candidates_left_out(item: QueryToSample) -> int:
+    """Return how many candidates of the source are more than the negatives of a query."""
+    return max(0, len(np.setdiff1d(item.query.candidates, item.excluded)) - item.n_negatives)
 
 
 def _build_piece(settings: SamplerSettings, folder: Path, texts: list[str]) -> None:
@@ -239,20 +268,21 @@ def _build_table(
     split: str, pool: DocumentPool, items: list[QueryToSample], sampled: SampledCandidates, settings: SamplerSettings
 ) -> pd.DataFrame:
     """Return the table of candidates that `RankingDataset.read_candidates` describes."""
-    size, grades = sampled.positions.shape[1], pool.get_grades(split, items)
-    names = np.repeat([item.query.id for item in items], size)
-    positions = sampled.positions.reshape(-1)
-    relevant = np.concatenate([np.arange(size) < len(item.relevant) for item in items])
-    pairs = zip(names.tolist(), positions.tolist(), strict=True)
+    names = np.repeat([item.query.id for item in items], sampled.lengths)
+    positions, grades = sampled.positions.tolist(), pool.get_grades(split, items)
+    relevant = np.concatenate(
+        [np.arange(n) < len(item.relevant) for item, n in zip(items, sampled.lengths.tolist(), strict=True)]
+    )
+    pairs = zip(names.tolist(), positions, strict=True)
     return pd.DataFrame(
         {
             "split": split,
             "query_id": names,
-            "document_id": [pool.ids[position] for position in positions.tolist()],
+            "document_id": [pool.ids[position] for position in positions],
             "relevant": relevant.astype(np.int8),
             "grade": np.array([grades.get(pair, 0) for pair in pairs], dtype=np.int8),
-            "score": sampled.scores.reshape(-1),
-            "weak_label": compute_weak_labels(sampled, settings).reshape(-1),
-            "bm25": sampled.bm25.reshape(-1),
+            "score": sampled.scores,
+            "weak_label": compute_weak_labels(sampled, settings),
+            "bm25": sampled.bm25,
         }
     )

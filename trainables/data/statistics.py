@@ -79,14 +79,11 @@ def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     rows = [candidates[candidates["split"] == split] for split in SPLITS]
     names = [prepared.read_query_ids(split) for split in SPLITS]
     words = [query_words[own].to_numpy() for own in names]
+    sizes = [len(table) / len(own) for table, own in zip(rows, names, strict=True)]
     statistics = [
         _make_count("queries", [len(own) for own in names]),
         _make_count("query-document pairs", [len(table) for table in rows]),
-        *(
-            _describe_first_stage(prepared)
-            if settings.retrieval_depth
-            else [_make_count("candidates per query", [settings.get_candidates_per_query(split) for split in SPLITS])]
-        ),
+        *(_describe_first_stage(prepared, sizes[0]) if settings.retrieval_depth else [_make_size(sizes)]),
     ]
     if task.is_dialogue:
         counts = [turns[own].to_numpy() for own in names]
@@ -102,10 +99,9 @@ def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     return {"columns": list(SPLITS), "rows": statistics, "legend": legend}
 
 
-def _describe_first_stage(prepared: RankingDataset) -> list[Statistic]:
+def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[Statistic]:
     """Return the mean numbers of candidates, and what the first stage found of what is relevant and judged."""
     splits, depth = prepared.read_metadata()["splits"], prepared.settings.retrieval_depth
-    n_train = prepared.settings.get_candidates_per_query("train")
     evaluated = [splits[split] for split in SPLITS[1:]]
 
     def list_values(key: str) -> list[float | None]:
@@ -150,6 +146,12 @@ def _to_series(values: list[int], names: "pd.Index | pd.Series") -> "pd.Series":
 
 def _make_count(name: str, values: Iterable[float | None]) -> Statistic:
     return {"name": name, "decimals": 0, "values": list(values)}
+
+
+def _make_size(sizes: list[float]) -> Statistic:
+    """Return the number of candidates per query, or the mean with two decimals where queries have different numbers."""
+    decimals = 0 if all(size.is_integer() for size in sizes) else 2
+    return {"name": "candidates per query", "decimals": decimals, "values": [round(size, 4) for size in sizes]}
 
 
 def _make_mean(name: str, values: Iterable[float | np.floating]) -> Statistic:

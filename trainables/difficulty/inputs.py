@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.curriculum.settings import DifficultyWords
+from trainables.data.query_groups import QueryGroups
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import get_task
 from trainables.utils.arrays import Floats, Ints
@@ -22,12 +23,14 @@ class DifficultyInputs(NamedTuple):
     """(queries,) Utterances of each query."""
     responses: list[str]
     """(responses,) Distinct documents that are candidates."""
+    rows: QueryGroups
+    """Rows of the candidates of each query."""
     candidates: Ints
-    """(queries, candidates) Positions of the candidates in `responses`."""
+    """(rows,) Positions of the candidates in `responses`."""
     bm25: Floats
-    """(queries, candidates) BM25 scores, NaN if the task has none."""
+    """(rows,) BM25 scores, NaN if the task has none."""
     relevant: Ints
-    """(queries, candidates) 1 if the candidate is relevant, else 0."""
+    """(rows,) 1 if the candidate is relevant, else 0."""
     words: DifficultyWords = "plain"
     """Words of a text, see `CurriculumSettings.words`."""
 
@@ -40,8 +43,10 @@ def build_difficulty_inputs(prepared: RankingDataset, split: str, words: Difficu
         split: Name of the split.
         words: Words of a text.
     """
-    table, size = prepared.read_candidates(split), prepared.settings.get_candidates_per_query(split)
-    names = table["query_id"].to_list()[::size]
+    table = prepared.read_candidates(split)
+    relevant = table["relevant"].to_numpy(np.int64)
+    rows = QueryGroups.from_relevant(relevant)
+    names = table["query_id"].iloc[rows.starts[:-1]].to_list()
     queries = prepared.read_queries().set_index("query_id")["text"].loc[names].to_list()
     positions, documents = pd.factorize(table["document_id"])
     responses = prepared.read_documents().set_index("document_id")["text"].loc[documents].to_list()
@@ -51,8 +56,9 @@ def build_difficulty_inputs(prepared: RankingDataset, split: str, words: Difficu
         queries,
         [task.split_utterances(text) for text in queries],
         responses,
-        positions.astype(np.int64).reshape(-1, size),
-        table["bm25"].to_numpy(np.float64).reshape(-1, size),
-        table["relevant"].to_numpy(np.int64).reshape(-1, size),
+        rows,
+        positions.astype(np.int64),
+        table["bm25"].to_numpy(np.float64),
+        relevant,
         words,
     )

@@ -41,8 +41,7 @@ def words_responses(inputs: DifficultyInputs) -> Floats:
     Words are separated by white space.
     """
     words: Ints = np.array([len(text.split()) for text in inputs.responses])
-    means: Floats = words[inputs.candidates].mean(axis=1)
-    return means
+    return inputs.rows.reduce(lambda own: own.mean(axis=1), words[inputs.candidates])
 
 
 def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
@@ -64,9 +63,20 @@ def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
     # The mean of u . v over all pairs of unit vectors is (mean of u) . (mean of v).
     means = _compute_mean_directions([*contexts, *responses], vectors)
     left, right = means[: len(contexts)], means[len(contexts) :]
-    cosines = [np.einsum("qd,qd->q", left, right[column]) for column in inputs.candidates.T]
-    sigma: Floats = np.std(cosines, axis=0)
-    return sigma
+    blocks = _split_rows(inputs)
+    cosines = [np.einsum("rd,rd->r", left[inputs.rows.queries[own]], right[inputs.candidates[own]]) for own in blocks]
+    return inputs.rows.reduce(_compute_spread, np.concatenate(cosines))
+
+
+def _compute_spread(values: Floats) -> Floats:
+    spread: Floats = np.std(values, axis=1)
+    return spread
+
+
+def _split_rows(inputs: DifficultyInputs) -> list[Ints]:
+    """Return the rows of the candidates in blocks of about as many as there are queries, to limit the memory."""
+    rows: Ints = np.arange(len(inputs.candidates))
+    return np.array_split(rows, max(1, len(rows) // len(inputs.rows)))
 
 
 def _split_at_blanks(text: str) -> list[str]:
@@ -102,8 +112,7 @@ def sigma_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
     Raises:
         UserError: If no candidate contains a word.
     """
-    sigma: Floats = np.std(_get_bm25(inputs, settings), axis=1)
-    return sigma
+    return inputs.rows.reduce(_compute_spread, _get_bm25(inputs, settings))
 
 
 def ap_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
@@ -122,18 +131,17 @@ def ap_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
     Raises:
         UserError: If no candidate contains a word.
     """
-    difficulties: Floats = 1.0 - average_precision(_get_bm25(inputs, settings), inputs.relevant)
-    return difficulties
+    return 1.0 - inputs.rows.reduce(average_precision, _get_bm25(inputs, settings), inputs.relevant)
 
 
 def _get_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
-    """Return the BM25 scores of the candidates, of shape (queries, candidates)."""
+    """Return the BM25 scores of the candidates, of shape (rows,)."""
     has_scores = inputs.words == "plain" and not np.isnan(inputs.bm25).any()
     return inputs.bm25 if has_scores else _compute_bm25(inputs, settings)
 
 
 def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
-    """Return the BM25 scores of each context's own candidates, of shape (queries, candidates).
+    """Return the BM25 scores of each context's own candidates, of shape (rows,).
 
     An index would score all documents instead.
     """
@@ -151,4 +159,8 @@ def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats
     shape = (len(query_terms), len(terms))
     queries = sp.csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)  # sums repetitions
     by_document = documents.tocsr()
-    return np.stack([(queries * by_document[column]).sum(axis=1) for column in inputs.candidates.T], axis=1)
+    scores = [
+        (queries[inputs.rows.queries[own]] * by_document[inputs.candidates[own]]).sum(axis=1)
+        for own in _split_rows(inputs)
+    ]
+    return np.concatenate(scores)

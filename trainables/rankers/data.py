@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.data.files.readers import quote_text
 from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data
@@ -47,13 +46,12 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
         prepared: prepared data of the study's task.
 
     Raises:
-        UserError: if a training query has too few non-relevant documents, a weak label is missing although a variant
-            needs it (also that of a relevant document, if the task has label noise), the task has no dialogue turns to
-            count, or the splits share more queries than the study allows.
+        UserError: if a weak label is missing although a variant needs it (also that of a relevant document, if the task
+            has label noise), the task has no dialogue turns to count, or the splits share more queries than the study
+            allows.
     """
     default, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
     check_overlaps(prepared.find_overlaps(), default if allowed is None else allowed)
-    _check_negatives(study, prepared)
     _check_sampler_scores(study, prepared)
     asked = study.curriculum.score if study.curriculum.variants else ()
     if "turns" in asked and not get_task(study.task.name).is_dialogue:
@@ -90,31 +88,11 @@ def _check_weak_labels(study: Any, prepared: RankingDataset, variant: str) -> No
         raise UserError("task.sampler.weak_label", problem, f'"bm25" or "uniform" for {variant}')
     if study.task.label_noise == 0:
         return
-    size = study.task.get_candidates_per_query("train")
-    hidden = compute_hidden_weak_labels(train, size, sampler).reshape(-1)[is_relevant]
+    hidden = compute_hidden_weak_labels(train, sampler)[is_relevant]
     if missing := np.isnan(hidden).sum():
         problem = f"{study.task.label_noise:g}, but {missing} relevant training documents have no score"
         expected = f'0, or task.sampler.weak_label = "bm25" or "uniform" for {variant}'
         raise UserError("task.label_noise", problem, expected)
-
-
-def _check_negatives(study: Any, prepared: RankingDataset) -> None:
-    """Raise an error if training or search ask for more negatives per query than every training query has."""
-    size = study.task.get_candidates_per_query("train")
-    relevant = prepared.read_candidates("train", ["relevant"])["relevant"].to_numpy()
-    negatives = size - relevant.reshape(-1, size).sum(axis=1)
-    fewest = int(negatives.min())
-    asked = [("training.negatives", study.training.negatives)]
-    asked += [("search.negatives", value) for value in study.search.negatives]
-    for key, value in asked:
-        if value > fewest:
-            query = prepared.read_candidates("train", ["query_id"])["query_id"].iloc[int(negatives.argmin()) * size]
-            more = "task.train_candidates" if study.task.train_candidates else "task.candidates"
-            expected = (
-                f"at most {fewest}, since query {quote_text(query)} has only {fewest} non-relevant documents among its "
-                f"{size} training candidates; or a larger {more}"
-            )
-            raise UserError(key, value, expected)
 
 
 def describe_data(prepared: RankingDataset) -> dict[str, Any]:
@@ -153,7 +131,8 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
         if count := meta["splits"][split]["relevant_left_out"]:
             yield f"left out: {count} relevant documents in {split}, which do not fit in task.candidates"
         if count := meta["splits"][split].get("candidates_left_out"):
-            yield f"left out: {count} candidates that the source names in {split}, which do not fit in task.candidates"
+            key = study.task.get_number_key(split)
+            yield f"left out: {count} candidates that the source names in {split}, which do not fit in {key}"
     title = f"{study.task.name_reference_ranking('BM25')} {study.analysis.metric}"
     width = max(14, len(title) + 2)
     yield f"{'split':8}{'queries':>9}{'relevant':>10}{'pool':>10}{'back-filled':>13}{title:>{width}}"
@@ -215,11 +194,12 @@ def _format_reference_metric(prepared: RankingDataset, metric: str, split: str) 
 
     Return "-" for a split that lacks the scores of the ranking or the candidates that the metric needs.
     """
-    measure, is_retrieved = get_measure(metric), prepared.settings.is_retrieved(split)
-    scores = prepared.read_candidates(split)["score" if is_retrieved else "bm25"].to_numpy(dtype=float)
-    n = None if is_retrieved else prepared.settings.get_candidates_per_query(split)
+    required, is_retrieved = get_measure(metric).required_candidates, prepared.settings.is_retrieved(split)
+    table = prepared.read_candidates(split)
+    scores = table["score" if is_retrieved else "bm25"].to_numpy(dtype=float)
     is_evaluated = split in _EVALUATED_SPLITS or prepared.settings.retrieval_depth is None
-    if measure.required_candidates not in (None, n) or np.isnan(scores).any() or not is_evaluated:
+    fits = required is None or (table.groupby("query_id").size() == required).all()
+    if not fits or np.isnan(scores).any() or not is_evaluated:
         return "-"
     evaluated = EvaluatedDocuments(prepared.read_evaluated(split), len(scores))
     return f"{evaluated.compute_metric(metric, evaluated.add_missed(scores)):.4f}"

@@ -42,8 +42,7 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     tables: dict[DifficultyScoreName, list[pd.DataFrame]] = {name: [] for name in MODEL_SCORES}
     for split in splits:
         pairs = data.select_pairs(split)
-        query_rows = slice(pairs.first_row, pairs.first_row + len(pairs.relevant), pairs.candidates)
-        ids = data.frame["query_id"].to_numpy()[query_rows].tolist()
+        ids = data.prepared.read_query_ids(split)
         rows = (
             _sample_training_rows(pairs, trainer)
             if split == "train"
@@ -60,8 +59,7 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
 
 def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:
     """Return the rows of the sampled pairs, shape (queries, 1 + negatives)."""
-    counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
     negatives, choice = trainer.settings.negatives, trainer.settings.negative_choice
-    queries = np.arange(len(counts))
-    rows = sample_instances(trainer.seed, 0, queries, counts, pairs.candidates, negatives, "difficulty ", choice)
+    queries = np.arange(len(pairs.rows))
+    rows = sample_instances(trainer.seed, 0, queries, pairs.rows, negatives, "difficulty ", choice)
     return rows.reshape(-1, 1 + negatives)

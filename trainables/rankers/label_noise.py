@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainables.data.negatives.selection import MAX_LABEL, MIN_LABEL
+from trainables.data.query_groups import QueryGroups
 from trainables.specs.ranking_task import LabelNoiseKind, SamplerSettings
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.random import make_generator
@@ -27,7 +28,8 @@ def draw_noisy_labels(relevant: Ints, share: float, kind: LabelNoiseKind, seed: 
     queries or more candidates.
 
     Args:
-        relevant: true labels of shape (queries, candidates), 0 or 1.
+        relevant: true labels of shape (candidates,), 0 or 1, of one query after the other, each with its relevant
+            documents first.
         share: probability of a wrong label, in [0, 1).
         kind: "hidden" if relevant documents may count as not relevant; "flipped" if every label may be exchanged
             (symmetric noise, Natarajan et al. 2013, "Learning with noisy labels").
@@ -37,19 +39,26 @@ def draw_noisy_labels(relevant: Ints, share: float, kind: LabelNoiseKind, seed: 
         Labels of the same shape and type.
 
     Example:
-        >>> relevant = np.array([[1, 0, 0]] * 4)
+        >>> relevant = np.array([1, 0, 0] * 4)
         >>> draw_noisy_labels(relevant, 0.5, "hidden", seed=1).tolist()
-        [[0, 0, 0], [0, 0, 0], [1, 0, 0], [1, 0, 0]]
+        [0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0]
     """
-    queries, candidates = relevant.shape
-    draws = [make_generator(seed, "label noise", place).random(queries) for place in range(candidates)]
-    wrong = np.stack(draws, axis=1) < share
+    wrong = _draw_by_place(seed, "label noise", QueryGroups.from_relevant(relevant)) < share
     if kind == "hidden":
         wrong &= relevant == 1
     return np.where(wrong, 1 - relevant, relevant)
 
 
-def compute_hidden_weak_labels(candidates: "pd.DataFrame", n_candidates: int, settings: SamplerSettings) -> Floats:
+def _draw_by_place(seed: int, purpose: str, rows: QueryGroups) -> Floats:
+    """Return uniform draws of shape (rows,), which depend on the number of the query and the place of the row."""
+    draws = np.empty(len(rows.queries))
+    for place in range(int(rows.sizes.max())):
+        chosen = rows.starts[:-1][rows.sizes > place] + place
+        draws[chosen] = make_generator(seed, purpose, place).random(len(rows))[rows.sizes > place]
+    return draws
+
+
+def compute_hidden_weak_labels(candidates: "pd.DataFrame", settings: SamplerSettings) -> Floats:
     """Return the weak labels that relevant documents have where noise makes them negatives.
 
     They are what the negative sampler would give: the normalised score of the document, with the minimum and maximum of
@@ -59,31 +68,28 @@ def compute_hidden_weak_labels(candidates: "pd.DataFrame", n_candidates: int, se
     Args:
         candidates: candidates of a split with the columns relevant, score, weak_label and bm25, see
             `RankingDataset.read_candidates`.
-        n_candidates: candidates per query.
         settings: settings of the negative sampler of the split.
 
     Returns:
-        Weak labels of shape (queries, candidates). NaN if the document is not relevant or its score is unknown.
+        Weak labels of shape (candidates,). NaN if the document is not relevant or its score is unknown.
     """
-    shape = -1, n_candidates
-    relevant = candidates["relevant"].to_numpy().reshape(shape) == 1
+    relevant = candidates["relevant"].to_numpy()
+    rows = QueryGroups.from_relevant(relevant)
     if settings.weak_label == "uniform":
-        draws = [make_generator(0, "weak labels of hidden documents", place) for place in range(n_candidates)]
-        labels = MAX_LABEL * np.stack([draw.random(len(relevant)) for draw in draws], axis=1)
+        labels = MAX_LABEL * _draw_by_place(0, "weak labels of hidden documents", rows)
     else:
-        scores = candidates[settings.weak_label].to_numpy(dtype=float).reshape(shape)
-        weak_labels = candidates["weak_label"].to_numpy(dtype=float).reshape(shape)
-        labels = _normalise_among(scores, weak_labels > 0, settings)  # a negative that was drawn at random has 0
-    return np.where(relevant, labels, np.nan)
+        scores, weak_labels = (candidates[name].to_numpy(dtype=float) for name in (settings.weak_label, "weak_label"))
+        found = weak_labels > 0  # a negative that was drawn at random has 0
+        labels = _normalise_among(scores, found, rows, settings)
+    return np.where(relevant == 1, labels, np.nan)
 
 
-def _normalise_among(scores: Floats, found: Bools, settings: SamplerSettings) -> Floats:
+def _normalise_among(scores: Floats, found: Bools, rows: QueryGroups, settings: SamplerSettings) -> Floats:
     """Return the scores normalised as those of the negatives that the sampler found, and cut off at their range."""
     if settings.normalisation == "global-max":
         largest = float(scores[found].max(initial=0.0))
         return np.asarray(np.clip(scores, 0.0, largest) / (largest + 1))
-    low = np.where(found, scores, np.inf).min(axis=1, keepdims=True)
-    high = np.where(found, scores, -np.inf).max(axis=1, keepdims=True)
-    has_range = np.broadcast_to(high > low, scores.shape)
-    share = np.divide(np.clip(scores, low, high) - low, high - low, out=np.zeros_like(scores), where=has_range)
+    low = np.minimum.reduceat(np.where(found, scores, np.inf), rows.starts[:-1])[rows.queries]
+    high = np.maximum.reduceat(np.where(found, scores, -np.inf), rows.starts[:-1])[rows.queries]
+    share = np.divide(np.clip(scores, low, high) - low, high - low, out=np.zeros_like(scores), where=high > low)
     return np.where(np.isnan(scores), np.nan, MIN_LABEL + (MAX_LABEL - MIN_LABEL) * share)

@@ -88,16 +88,13 @@ class RankerData(EncoderInputs):
 
     def select_pairs(self, split: str) -> Pairs:
         """Return the labelled pairs of a split; those of training with label noise, if the task has it."""
-        chosen, settings = (self.frame["split"] == split).to_numpy(), self.prepared.settings
+        chosen = (self.frame["split"] == split).to_numpy()
         first = int(chosen.argmax())
         frame = self.frame[chosen]
-        candidates = 0 if settings.is_retrieved(split) else settings.get_candidates_per_query(split)
         relevant = frame["relevant"].to_numpy()
-        if candidates:
-            assert (np.diff(relevant.reshape(-1, candidates), prepend=1) <= 0).all()  # the relevant ones first
         weak_labels = frame["weak_label"].to_numpy(dtype=float)
         scores = frame[self._specification.task.sampler.score_column].to_numpy(dtype=float)
-        pairs = Pairs(first, relevant, relevant, weak_labels, candidates, scores)
+        pairs = Pairs(first, relevant, relevant, weak_labels, scores)
         if split == "train" and (digest := self._specification.variant.teacher):
             pairs = pairs._replace(teacher=read_teacher_scores(self.prepared.folder, digest))
         return self._add_label_noise(pairs, frame) if split == "train" else pairs
@@ -106,10 +103,9 @@ class RankerData(EncoderInputs):
         task, seed = self._specification.task, self._specification.seed
         if task.label_noise == 0 or seed is None:
             return pairs
-        relevant = pairs.relevant.reshape(-1, pairs.candidates)
-        labels = draw_noisy_labels(relevant, task.label_noise, task.label_noise_kind, seed).reshape(-1)
+        labels = draw_noisy_labels(pairs.relevant, task.label_noise, task.label_noise_kind, seed)
         hidden = (pairs.relevant == 1) & (labels == 0)
-        weak_labels = compute_hidden_weak_labels(frame, pairs.candidates, task.sampler).reshape(-1)
+        weak_labels = compute_hidden_weak_labels(frame, task.sampler)
         return pairs._replace(labels=labels, weak_labels=np.where(hidden, weak_labels, pairs.weak_labels))
 
     @cached_property
@@ -184,8 +180,7 @@ class RankerRun(BaseRun):
 
 def list_standardization_rows(pairs: Pairs) -> Ints:
     """Return the numbers of the training pairs by whose cosines a cosine pooling is standardised."""
-    count = min(_STANDARDIZATION_QUERIES * pairs.candidates, len(pairs.relevant))
-    return pairs.first_row + np.arange(count)
+    return pairs.first_row + np.arange(len(pairs.select_queries(0, _STANDARDIZATION_QUERIES).relevant))
 
 
 def evaluate_reference_ranking(trial: TrialSpec) -> TrialResult:

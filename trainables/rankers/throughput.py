@@ -4,10 +4,10 @@ import numpy as np
 
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.runner import RankerData
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.trainer import RankerTrainer
 from trainables.specs.checkpoints import Segment
 from trainables.specs.plugin import Throughput
-from trainables.specs.ranker import RankerTrainingSettings, as_ranker_spec
+from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.training.throughput import Workload, measure_workload
@@ -21,7 +21,9 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     assert specification.training is not None
     training, data = specification.training, RankerData(trial)
     data.tokenize_once(lambda: None)
-    pairs = _select_first_pairs(data.select_pairs("train"), training)
+    pairs = data.select_pairs("train")
+    n_queries = max(_N_PAIRS // int(pairs.rows.sizes[0]), 2 * training.batch_size)
+    pairs = pairs.select_queries(0, n_queries)
     rows = pairs.first_row + np.arange(len(pairs.relevant))
     segment = Segment(0, training.instances, specification.variant.to_unsmoothed())
 
@@ -34,16 +36,3 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
         )
 
     return measure_workload(trial, seconds, data, rows, lambda: data.load_model(seed=0), make_workload)
-
-
-def _select_first_pairs(pairs: Pairs, training: RankerTrainingSettings) -> Pairs:
-    """Return the pairs of the first queries, of at least two batches."""
-    n_queries = max(_N_PAIRS // pairs.candidates, 2 * training.batch_size)
-    first = slice(n_queries * pairs.candidates)
-    return pairs._replace(
-        relevant=pairs.relevant[first],
-        labels=pairs.labels[first],
-        weak_labels=pairs.weak_labels[first],
-        scores=pairs.scores[first],
-        teacher=None if pairs.teacher is None else pairs.teacher[first],
-    )

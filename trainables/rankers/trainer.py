@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from trainables.curriculum.sampler import Curriculum
+from trainables.data.query_groups import QueryGroups
 from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
@@ -40,11 +41,10 @@ class Pairs(NamedTuple):
 
     Attributes:
         first_row: number of the first pair of the split.
-        relevant: 0 or 1, shape (pairs,); the relevant pairs of a query come first, unless a first stage retrieved them.
+        relevant: 0 or 1, shape (pairs,).
         labels: labels that training sees, 0 or 1, shape (pairs,): `relevant`, unless the task has label noise.
         weak_labels: weak labels of shape (pairs,), NaN if the pair is relevant and labelled so, or if the weak label is
             undefined.
-        candidates: pairs per query. 0 if a first stage retrieved them: the numbers then differ, and none is trained on.
         scores: scores of the negative sampler, shape (pairs,), NaN if it has none. They are needed for losses of whole
             queries with weak supervision, and for distillation without a teacher.
         teacher: scores of the teacher that a distillation learns, shape (pairs,). If None, the default, those of the
@@ -55,9 +55,19 @@ class Pairs(NamedTuple):
     relevant: np.ndarray
     labels: np.ndarray
     weak_labels: np.ndarray
-    candidates: int
     scores: np.ndarray
     teacher: np.ndarray | None = None
+
+    @property
+    def rows(self) -> QueryGroups:
+        """Rows of each query, unless a first stage retrieved them."""
+        return QueryGroups.from_relevant(self.relevant)
+
+    def select_queries(self, first: int, last: int) -> "Pairs":
+        """Return the pairs of the queries from number `first` to `last` - 1, or to the end."""
+        start, end = self.rows.starts[[first, min(last, len(self.rows))]]
+        arrays = {name: array[start:end] for name, array in self._asdict().items() if isinstance(array, np.ndarray)}
+        return self._replace(first_row=self.first_row + int(start), **arrays)
 
     def get_supervision(self, rows: Ints) -> Supervision:
         """Return what these pairs are trained with, in the shape of `rows`."""
@@ -106,8 +116,7 @@ class RankerTrainer(Trainer):
             FloatingPointError: if the loss is not finite.
         """
         lengths = self.source.lengths[pairs.first_row : pairs.first_row + len(pairs.relevant)]
-        counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1, dtype=np.int64)
-        sampler = BatchSampler(self.seed, self.settings, counts, lengths, self._load_curriculum())
+        sampler = BatchSampler(self.seed, self.settings, pairs.rows, lengths, self._load_curriculum())
 
         smoothing = as_label_smoothing(segment.smoothing)
         objective = Objective(

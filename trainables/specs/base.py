@@ -8,6 +8,7 @@ Each trainable derives its own classes for task, model, training and smoothing f
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -181,9 +182,13 @@ class BaseTrainingSettings(Settings):
     threads: PositiveInt = 1
     """CPU threads of a trial."""
 
-    def instances_per_query(self) -> int:
-        """Return the number of instances per training query or sentence in an epoch."""
-        return 1
+    def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
+        """Return the number of instances of an epoch.
+
+        Args:
+            counts: metadata of the training split, with the number of queries or sentences as "queries".
+        """
+        return counts["queries"]
 
     def list_evaluation_points(self) -> list[int]:
         """Return the numbers of instances after which the dev split is evaluated, the last one at the end.

@@ -1,5 +1,6 @@
 """Specification of a cross-encoder run: task, model, training and label smoothing."""
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
@@ -48,7 +49,7 @@ class RankerTrainingSettings(BaseTrainingSettings):
     """Settings of the optimisation of a ranker. Defaults: Penha and Hauff (2021), section 4.
 
     An instance is a query-document pair. An epoch contains each training query once, with one relevant document and
-    `negatives` others.
+    `negatives` others; with `unit` = "pair" it contains all relevant documents.
     """
 
     epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size", "negatives")
@@ -85,9 +86,14 @@ class RankerTrainingSettings(BaseTrainingSettings):
     This limits the memory of a trial.
     """
 
-    def instances_per_query(self) -> int:
-        """Return the number of instances per query in an epoch."""
-        return 1 + self.negatives
+    def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
+        """Return the number of instances of an epoch, given the numbers of queries and of relevant documents.
+
+        Example:
+            >>> RankerTrainingSettings(negatives=9, unit="pair").count_epoch_instances({"queries": 10, "relevant": 12})
+            102
+        """
+        return counts["relevant" if self.unit == "pair" else "queries"] + counts["queries"] * self.negatives
 
     def get_head_learning_rate(self) -> float:
         """Return the learning rate of the new head."""

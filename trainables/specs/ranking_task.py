@@ -143,8 +143,8 @@ class RankerTaskSettings(BaseTaskSettings):
     listed_candidates: Annotated[bool, Field(exclude=True)] = False
     """If True, the candidates of every query are those that the source lists: both samplers are "given".
 
-    For dialogues, `candidates` and `train_candidates` are then the number of responses of a context in the files. Set
-    `candidates` where the contexts have different numbers, and for other tasks.
+    For dialogues, `candidates` is then the number of responses of a context in the files, and `train_negatives` that of
+    the non-relevant ones in training. Set `candidates` where the contexts have different numbers, and for other tasks.
     """
     candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(exclude_if=lambda it: not it)] = ()
     """Run of a first stage, whose first documents are the candidates of the dev and test queries.
@@ -162,9 +162,12 @@ class RankerTaskSettings(BaseTaskSettings):
     depth: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
     """Largest number of retrieved candidates of a query, with evaluation = "retrieved". If None, 100."""
     candidates: AtLeastTwo = 10
-    """Candidates per query: its relevant documents and the best others of the sampler."""
-    train_candidates: AtLeastTwo | None = None
-    """Candidates per training query. If None, as many as `candidates`."""
+    """Candidates of a dev or test query: its relevant documents and the best others of the sampler."""
+    train_negatives: PositiveInt | None = None
+    """Non-relevant documents of each training query, in addition to all its relevant ones.
+
+    If None, `candidates` - 1. Weak labels are scaled over these documents.
+    """
     truncation: Literal["oldest", "plain", "longest_first"] = "oldest"
     """Part that a too long pair loses.
 
@@ -325,10 +328,27 @@ class RankerTaskSettings(BaseTaskSettings):
         return "first stage" if is_other else name
 
     def scores_per_query(self, split: str) -> int:
-        """Return one score per candidate, at most."""
-        depth = self.retrieval_depth
-        return depth if depth and split != "train" else self.get_candidates_per_query(split)
+        """Return one score per candidate of a query with one relevant document, at most."""
+        if split == "train":
+            return 1 + self.n_train_negatives
+        return self.retrieval_depth or self.candidates
 
-    def get_candidates_per_query(self, split: str) -> int:
-        """Return the number of candidates per query of a split, if they are sampled."""
-        return (self.train_candidates or self.candidates) if split == "train" else self.candidates
+    @property
+    def n_train_negatives(self) -> int:
+        """Number of non-relevant documents of each training query.
+
+        Example:
+            >>> RankerTaskSettings(candidates=10).n_train_negatives
+            9
+        """
+        return self.train_negatives or self.candidates - 1
+
+    def get_number_key(self, split: str) -> str:
+        """Return the key that says how many sampled documents the queries of a split have.
+
+        Example:
+            >>> settings = RankerTaskSettings(train_negatives=1)
+            >>> settings.get_number_key("train"), settings.get_number_key("dev")
+            ('task.train_negatives', 'task.candidates')
+        """
+        return "task.train_negatives" if split == "train" and self.train_negatives else "task.candidates"

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from trainables.curriculum.sampler import Curriculum, CurriculumSampler, sample_uniform
+from trainables.data.query_groups import QueryGroups
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.utils.arrays import Ints
 from trainables.utils.random import make_generator
@@ -20,8 +21,7 @@ def sample_instances(
     seed: int,
     step: int,
     queries: Ints,
-    relevant_counts: Ints,
-    candidates: int,
+    rows: QueryGroups,
     negatives: int,
     purpose: str = "",
     choice: Literal["drawn", "first"] = "drawn",
@@ -32,10 +32,8 @@ def sample_instances(
         seed: seed of the run.
         step: 0-based batch number.
         queries: chosen queries, shape (groups,).
-        relevant_counts: number of relevant candidates of every query, shape (queries,). The rows of query i start at
-            i * candidates; its relevant candidates come first.
-        candidates: candidates per query.
-        negatives: negatives per query, at most as many as every chosen query has.
+        rows: rows of every query.
+        negatives: negatives per query, at most as many as every query has.
         purpose: prefix of the names of the draws, default "".
         choice: "drawn" for negatives that are drawn without replacement, the default; "first" for the first ones.
 
@@ -43,28 +41,39 @@ def sample_instances(
         Row numbers of shape (groups * (1 + negatives),); the relevant row of each query comes first.
 
     Raises:
-        ValueError: if a chosen query has fewer negatives.
+        ValueError: if a query has fewer negatives.
 
     Example:
         >>> import numpy as np
-        >>> rows = sample_instances(0, 0, np.array([0, 1]), np.array([1, 1]), candidates=3, negatives=2)
+        >>> groups = QueryGroups.from_relevant(np.array([1, 0, 0, 1, 0, 0]))
+        >>> rows = sample_instances(0, 0, np.array([0, 1]), groups, negatives=2)
         >>> rows[[0, 3]].tolist(), sorted(rows.tolist())
         ([0, 3], [0, 1, 2, 3, 4, 5])
     """
-    fewest = candidates - int(relevant_counts[queries].max(initial=0))
-    if negatives > fewest:
-        raise ValueError(f"{negatives} negatives a query, but a query has only {fewest} among its candidates")
-    if choice == "first":
-        chosen = relevant_counts[queries, None] + np.arange(negatives)
-    else:
-        draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), candidates - 1))
-        # A relevant document gets 1, which is above every draw, so that it is never sampled as a negative.
-        draw[np.arange(1, candidates) < relevant_counts[queries, None]] = 1.0
-        chosen = 1 + np.argsort(draw, axis=1, kind="stable")[:, :negatives]
-    relevant = make_generator(seed, f"{purpose}relevant", step).integers(relevant_counts[queries])
-    ranks = np.concatenate([relevant[:, None], chosen], axis=1)
-    rows: Ints = (queries[:, None] * candidates + ranks).reshape(-1)
-    return rows
+    chosen = _sample_negatives(seed, step, queries, rows, negatives, purpose, choice)
+    relevant = make_generator(seed, f"{purpose}relevant", step).integers(rows.n_relevant[queries])
+    return np.concatenate([(rows.starts[queries] + relevant)[:, None], chosen], axis=1).reshape(-1)
+
+
+def _sample_negatives(
+    seed: int,
+    step: int,
+    queries: Ints,
+    rows: QueryGroups,
+    negatives: int,
+    purpose: str,
+    choice: Literal["drawn", "first"],
+) -> Ints:
+    """Return the rows of negatives, shape (groups, negatives)."""
+    available = rows.n_others
+    if negatives > available.min():
+        raise ValueError(f"{negatives} negatives a query, but a query has only {available.min()}")
+    places = np.broadcast_to(np.arange(negatives), (len(queries), negatives))
+    if choice == "drawn":
+        draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), int(available.max())))
+        draw[np.arange(draw.shape[1]) >= available[queries, None]] = 1.0  # above every draw: no row of this query
+        places = np.argsort(draw, axis=1, kind="stable")[:, :negatives]
+    return (rows.starts[:-1] + rows.n_relevant)[queries, None] + places
 
 
 def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
@@ -98,52 +107,53 @@ def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
 def sample_epoch_pairs(
     seed: int,
     epoch: int,
-    relevant_counts: Ints,
-    candidates: int,
+    rows: QueryGroups,
     negatives: int,
     choice: Literal["drawn", "first"] = "drawn",
 ) -> Ints:
     """Return the pairs of an epoch in the order of training, which is shuffled over all queries.
 
-    Each query has one relevant document and `negatives` others.
+    Each query has all its relevant documents and `negatives` others.
 
     Args:
         seed: seed of the run.
         epoch: 0-based number of the epoch.
-        relevant_counts: number of relevant candidates of every query, shape (queries,).
-        candidates: candidates per query.
+        rows: rows of every query.
         negatives: negatives per query, at most as many as every query has.
         choice: see `sample_instances`.
 
     Returns:
-        Row numbers of shape (queries * (1 + negatives),).
+        Row numbers of shape (relevant documents + queries * negatives,).
 
     Example:
         >>> import numpy as np
-        >>> sorted(sample_epoch_pairs(0, 0, np.array([1, 1]), candidates=3, negatives=2).tolist())
-        [0, 1, 2, 3, 4, 5]
+        >>> groups = QueryGroups.from_relevant(np.array([1, 0, 0, 1, 1, 0, 0]))
+        >>> sorted(sample_epoch_pairs(0, 0, groups, negatives=2).tolist())
+        [0, 1, 2, 3, 4, 5, 6]
     """
-    queries = np.arange(len(relevant_counts))
-    rows = sample_instances(seed, epoch, queries, relevant_counts, candidates, negatives, "pair ", choice)
-    shuffled: Ints = rows[make_generator(seed, "pair order", epoch).permutation(len(rows))]
+    chosen = _sample_negatives(seed, epoch, np.arange(len(rows)), rows, negatives, "pair ", choice)
+    relevant = np.flatnonzero(rows.places < rows.n_relevant[rows.queries])
+    pairs = np.concatenate([relevant, chosen.reshape(-1)])
+    pairs = pairs[np.argsort(rows.queries[pairs], kind="stable")]  # query by query, the relevant ones first
+    shuffled: Ints = pairs[make_generator(seed, "pair order", epoch).permutation(len(pairs))]
     return shuffled
 
 
 class BatchSampler:
     """Selects the instances of each batch of a run.
 
-    A batch consists of queries, each with one relevant document and its negatives, or of single pairs (`unit`). With
-    `sampling` = "epochs" the queries come from `sample_by_epoch` and the pairs from `sample_epoch_pairs`. Otherwise
-    they are drawn anew for every batch, from all training queries or from those that the curriculum has reached.
-    "random" batches are computed as they are drawn. "bucketed" batches hold the same instances in every window of 50
-    batches, but group queries or pairs of similar length; the batches of a window come in a random order. The instances
-    that share an optimizer step then depend on their length.
+    A batch consists of queries, each with one relevant document and its negatives, or of single pairs (`unit`) of all
+    relevant documents and the negatives. With `sampling` = "epochs" the queries come from `sample_by_epoch` and the
+    pairs from `sample_epoch_pairs`. Otherwise they are drawn anew for every batch, from all training queries or from
+    those that the curriculum has reached. "random" batches are computed as they are drawn. "bucketed" batches hold the
+    same instances in every window of 50 batches, but group queries or pairs of similar length; the batches of a window
+    come in a random order. The instances that share an optimizer step then depend on their length.
 
     Args:
         seed: seed of the run.
         settings: instances, batch_size, negatives, negative_choice, unit, sampling, batching.
-        relevant_counts: number of relevant candidates of each query, shape (queries,).
-        lengths: tokens of each pair, shape (queries * candidates,).
+        rows: rows of each query.
+        lengths: tokens of each pair, shape (rows,).
         curriculum: decides which queries a batch may contain. If None, a batch may contain all of them.
     """
 
@@ -151,12 +161,12 @@ class BatchSampler:
         self,
         seed: int,
         settings: RankerTrainingSettings,
-        relevant_counts: Ints,
+        rows: QueryGroups,
         lengths: Ints,
         curriculum: Curriculum | None = None,
     ) -> None:
-        self._seed, self._settings, self._relevant_counts, self._lengths = seed, settings, relevant_counts, lengths
-        self._candidates = len(lengths) // len(relevant_counts)
+        self._seed, self._settings, self._rows, self._lengths = seed, settings, rows, lengths
+        self._n_pairs = rows.n_relevant + settings.negatives  # of each query, in an epoch
         self._paced_queries = (
             CurriculumSampler(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
         )
@@ -179,47 +189,52 @@ class BatchSampler:
             return self._take_epoch_pairs(step) if is_by_epoch else self._draw_pairs(step)
         groups = self._settings.batch_size // (1 + self._settings.negatives)
         if is_by_epoch:
-            return self._sample_instances(step, sample_by_epoch(self._seed, step, len(self._relevant_counts), groups))
+            return self._sample_instances(step, sample_by_epoch(self._seed, step, len(self._rows), groups))
         available = self._list_available_queries(step)
         return self._sample_instances(step, available[sample_uniform(self._seed, step, len(available), groups)])
 
     def _sample_instances(self, step: int, queries: Ints) -> Ints:
-        counts, settings = self._relevant_counts, self._settings
+        settings = self._settings
         return sample_instances(
-            self._seed, step, queries, counts, self._candidates, settings.negatives, choice=settings.negative_choice
+            self._seed, step, queries, self._rows, settings.negatives, choice=settings.negative_choice
         )
 
     def _list_available_queries(self, step: int) -> Ints:
         if self._paced_queries:
             return self._paced_queries.list_available(step)
-        return np.arange(len(self._relevant_counts))
+        return np.arange(len(self._rows))
 
     def _take_epoch_pairs(self, step: int) -> Ints:
         """Return the pairs of a batch; the last ones of an epoch share it with the first ones of the next."""
-        size, group = self._settings.batch_size, 1 + self._settings.negatives
+        size = self._settings.batch_size
         positions = np.arange(step * size, (step + 1) * size)
-        epochs, places = np.divmod(positions, len(self._relevant_counts) * group)
+        epochs, places = np.divmod(positions, self._n_pairs.sum())
         return np.concatenate(
             [self._load_epoch(epoch)[places[epochs == epoch]] for epoch in np.unique(epochs).tolist()]
         )
 
     def _load_epoch(self, epoch: int) -> Ints:
         if self._epoch is None or self._epoch[0] != epoch:
-            counts, settings = self._relevant_counts, self._settings
-            rows = sample_epoch_pairs(
-                self._seed, epoch, counts, self._candidates, settings.negatives, settings.negative_choice
-            )
-            self._epoch = epoch, rows
+            settings = self._settings
+            pairs = sample_epoch_pairs(self._seed, epoch, self._rows, settings.negatives, settings.negative_choice)
+            self._epoch = epoch, pairs
         return self._epoch[1]
 
     def _draw_pairs(self, step: int) -> Ints:
         """Draw the pairs of a batch from those of all available queries."""
-        size, group = self._settings.batch_size, 1 + self._settings.negatives
+        seed, rows, settings = self._seed, self._rows, self._settings
         available = self._list_available_queries(step)
-        numbers, places = np.divmod(sample_uniform(self._seed, step, len(available) * group, size), group)
+        starts = np.cumsum([0, *self._n_pairs[available]])
+        pairs = sample_uniform(seed, step, int(starts[-1]), settings.batch_size)
+        numbers = np.searchsorted(starts, pairs, side="right") - 1
         chosen, which = np.unique(numbers, return_inverse=True)
-        rows: Ints = self._sample_instances(step, available[chosen]).reshape(-1, group)[which, places]
-        return rows
+        negatives = _sample_negatives(
+            seed, step, available[chosen], rows, settings.negatives, "", settings.negative_choice
+        )
+        queries, places = available[numbers], pairs - starts[numbers]
+        ranks = places - rows.n_relevant[queries]  # among the negatives
+        drawn: Ints = np.where(ranks < 0, rows.starts[queries] + places, negatives[which, np.maximum(ranks, 0)])
+        return drawn
 
     def _bucket_window(self, window: int) -> Ints:
         settings = self._settings

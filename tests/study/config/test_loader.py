@@ -137,7 +137,7 @@ MISTAKES = [
         "search.batch_size: [15, 16]",
         "multiples of 1 + negatives; 15 is not a multiple of 2",
     ),
-    ("search.negatives=[1, 12]", "search.negatives: 12", "fewer than task.candidates = 10"),
+    ("search.negatives=[1, 12]", "search.negatives: 12", "at most task.candidates - 1 = 9"),
     ("confirm.seeds=[1, 11]", "confirm.seeds: [1, 11]", "fresh seeds; seeds also contains [1]"),
     ("trial.minutes=0", "trial.minutes: 0", "greater than 0"),
     ("trial.memory=much", "trial.memory: 'much'", 'e.g. "4GB"'),
@@ -166,7 +166,7 @@ MISTAKES = [
     ("training.decay=cosine", "training.decay: 'cosine'", "'constant' or 'linear'"),
     ("training.batch_size=33", "training.batch_size: 33", "a multiple of 1 + training.negatives = 2; 34 works"),
     ("training.negatives=4", "training.batch_size: 32", "a multiple of 1 + training.negatives = 5; 30 works"),
-    ("training.negatives=15", "training.negatives: 15", "fewer than task.candidates = 10"),
+    ("training.negatives=15", "training.negatives: 15", "at most task.candidates - 1 = 9"),
     ("training.instances=1000", "training.instances: 1000", "training.batch_size = 32; 992 works"),
     ("training.instances=0", "training.instances: 0", "32 works"),
     (f"training.instances={10**21}", f"training.instances: {10**21}", "less than or equal to 1000000000000"),
@@ -277,6 +277,12 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.parametrize("overrides", [["training.negatives=3", "training.batch_size=32"], ["search.negatives=[1, 3]"]])
+def test_too_many_negatives_name_the_key_that_sets_their_number_and_the_number_that_would_do(overrides):
+    with pytest.raises(UserError, match=r"\w+\.negatives: 3; expected at most task\.train_negatives = 2"):
+        load_study("quick", ["task.train_negatives=2", *overrides])
+
+
 @pytest.mark.parametrize(("override", "found", "expected"), MISTAKES, ids=[mistake[0][:60] for mistake in MISTAKES])
 def test_mistake_on_the_command_line(override: str, found: str, expected: str) -> None:
     place, _, rest = message(None, override).partition("; expected ")
@@ -337,7 +343,7 @@ def test_a_file_system_whose_package_is_missing_is_told_by_name(monkeypatch: pyt
 
 def test_as_many_negatives_as_candidates_are_too_many() -> None:
     given = ("training.negatives=10", "training.batch_size=33", "training.instances=1023")
-    assert "training.negatives: 10; expected fewer" in message(None, *given)
+    assert "training.negatives: 10; expected at most task.candidates - 1 = 9" in message(None, *given)
 
 
 def mistakes(path: str | None, *overrides: str) -> list[str]:

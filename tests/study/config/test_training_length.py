@@ -12,7 +12,7 @@ from search_spaces.space import Params
 from study.config import trial_params as hyperparameters
 from study.config.loader import load_study
 from study.config.schema import Study
-from study.config.training_length import convert_to_instances
+from study.config.training_length import convert_to_instances, read_training_counts
 from study.execution.resolve import resolve_study
 from study.plan import analysis_plan as plan
 from study.scheduling.trials import ConfigurationFactory
@@ -49,14 +49,25 @@ def training(**settings: Any) -> RankerTrainingSettings:
 def test_an_epoch_is_every_query_with_its_negatives(
     epochs: float, queries: int, negatives: int, batch_size: int, instances: int
 ) -> None:
-    found = convert_to_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries)
+    found = convert_to_instances(
+        training(epochs=epochs, negatives=negatives, batch_size=batch_size), {"queries": queries}
+    )
     assert found == training(instances=instances, negatives=negatives, batch_size=batch_size)
+
+
+def test_an_epoch_of_pairs_has_every_relevant_document() -> None:
+    settings = training(epochs=1, negatives=9, batch_size=32, unit="pair")
+    counts = {"queries": 96, "relevant": 120}  # 864 negatives
+    assert convert_to_instances(settings, counts).instances == 992  # 31 batches, of 30.75
+    assert convert_to_instances(settings.model_copy(update={"unit": "query"}), counts).instances == 960
 
 
 @given(st.floats(0.01, 50), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 8))
 def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: int, groups: int) -> None:
     batch_size = groups * (1 + negatives)
-    found = convert_to_instances(training(epochs=epochs, negatives=negatives, batch_size=batch_size), queries).instances
+    found = convert_to_instances(
+        training(epochs=epochs, negatives=negatives, batch_size=batch_size), {"queries": queries}
+    ).instances
     assert found >= batch_size
     assert found % batch_size == 0
     exact = Fraction(epochs) * queries * (1 + negatives)
@@ -64,7 +75,7 @@ def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: i
 
 
 def test_settings_in_instances_stay_as_they_are() -> None:
-    assert convert_to_instances(STUDY.training, 100) is STUDY.training
+    assert convert_to_instances(STUDY.training, {}) is STUDY.training
 
 
 @pytest.fixture
@@ -78,8 +89,8 @@ def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> RankingDataset:
 def named(world: World, prepared: RankingDataset, place: Path, epochs: float) -> tuple[Study, Study]:
     """A study that says epochs, and the one that says as many instances."""
     made = tiny_study(world, place, place / "cache", training={**TRAINING, "epochs": epochs})
-    queries = prepared.read_metadata()["splits"]["train"]["queries"]
-    instances = convert_to_instances(made.training, queries).instances
+    counts = read_training_counts(prepared)
+    instances = convert_to_instances(made.training, counts).instances
     return made, tiny_study(world, place, place / "cache", training={**TRAINING, "instances": instances})
 
 
@@ -89,9 +100,9 @@ def test_the_scoring_run_may_have_epochs_of_its_own(world: World, prepared: Rank
         settings |= {"curriculum": {"variants": ["BERT"], **curriculum}}
         return resolve_study(tiny_study(world, tmp_path, tmp_path / "cache", **settings), None, lambda line: None)[0]
 
-    queries = prepared.read_metadata()["splits"]["train"]["queries"]
     found = resolved(scorer_epochs=0.5)
-    expected = convert_to_instances(found.training.model_copy(update={"epochs": 0.5}), queries).instances
+    by_epochs = found.training.model_copy(update={"epochs": 0.5})
+    expected = convert_to_instances(by_epochs, read_training_counts(prepared)).instances
     assert (found.curriculum.scorer_epochs, found.curriculum.scorer_instances) == (None, expected)
     assert (found.training.instances, found.scorer_training.instances) == (640, expected)
     assert found == resolved(scorer_instances=expected)

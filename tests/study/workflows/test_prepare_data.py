@@ -13,7 +13,7 @@ import pytest
 
 from search_spaces.registry import get_study_type
 from study.config.loader import load_study
-from study.config.schema import CacheSettings, Study
+from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan
 from study.records import run_record as record
@@ -150,36 +150,26 @@ def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World
     assert sorted(path.name for path in old.parent.iterdir()) == sorted([recent.name, "mine"])
 
 
-def test_too_few_negatives_and_missing_weak_labels_are_refused(world: World, tmp_path: Path) -> None:
+def write_same_dialogues(folder: Path) -> RankerTaskSettings:
+    """The same dialogues in every split, one with three relevant responses, without scores."""
     lines = [f"{label}\tcontext {i}\tresponse {label} {i}" for i in range(16) for label in (1, 0)]
     for split in ("train", "dev", "test"):
-        (tmp_path / f"{split}.tsv").write_text(
-            "\n".join([*lines, "1\tcontext 0\tanother one", "1\tcontext 0\ta third"])
-        )
-    settings = {
-        "name": "dialogues",
-        "path": str(tmp_path),
-        "candidates": 4,
-        "sampler": {"name": "given"},
-        "allowed_overlap": 1,
-    }
-    task = RankerTaskSettings.model_validate(settings)
+        (folder / f"{split}.tsv").write_text("\n".join([*lines, "1\tcontext 0\tanother one", "1\tcontext 0\ta third"]))
+    settings = {"name": "dialogues", "path": str(folder), "candidates": 4, "sampler": {"name": "given"}}
+    return RankerTaskSettings.model_validate(settings | {"allowed_overlap": 1})
+
+
+def test_missing_weak_labels_are_refused_and_several_relevant_documents_are_not(world: World, tmp_path: Path) -> None:
+    task = write_same_dialogues(tmp_path)
     prepared = prepare_data(task, tmp_path / "cache")
-    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 1, since query 'train-\w+'"):
-        check_data(study(world, tmp_path, task), prepared)
-    one = {**SETTINGS["training"], "negatives": 1}
-    searched = study(world, tmp_path, task, training=one, search={"negatives": [1, 3]})
-    few = r"search\.negatives: 3; expected at most 1, since query 'train-\w+' has .* 4 training candidates"
-    few += r".* task\.candidates$"
-    for refuse in (lambda: check_data(searched, prepared), lambda: build_preview(searched)):
-        with pytest.raises(UserError, match=few):
-            refuse()
-    build_preview(
-        searched.model_copy(update={"caching": CacheSettings(folder=str(tmp_path / "elsewhere"))})
-    )  # not prepared
+    counts = prepared.read_candidates("train").groupby("query_id")["relevant"].agg(["sum", "size"])
+    assert counts["sum"].max() == 3
+    assert (counts["size"] - counts["sum"] == 3).all()
     with pytest.raises(UserError, match=r"task\.sampler\.weak_label: 'score', but \d+ candidates have no score.*WSLS"):
-        check_data(study(world, tmp_path, task, training=one), prepared)
-    check_data(study(world, tmp_path, task, training=one, variants=["BERT", "LS"]), prepared)
+        check_data(study(world, tmp_path, task), prepared)
+    plain = study(world, tmp_path, task, variants=["BERT", "LS"])
+    check_data(plain, prepared)
+    build_preview(plain)
 
 
 def test_a_relevant_document_that_may_be_hidden_needs_a_score_where_weak_labels_do(
@@ -316,15 +306,12 @@ def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> N
 
 
 def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_path: Path) -> None:
-    """What is refused of it is its own: the collection has a query with two relevant documents."""
-    task = write_overlapping(tmp_path / "data")
-    with (tmp_path / "data" / "qrels" / "train.tsv").open("a") as stream:
-        stream.write("q5\td6\t1\n")
-    one = {**SETTINGS["training"], "negatives": 1, "evaluations": 1, "precision": "fp32"}
-    allowing, search = task.model_copy(update={"allowed_overlap": 0.6}), {"negatives": [1, 2]}
-    allowed = study(world, tmp_path, allowing, training={**one, "batch_size": 12, "instances": 48}, search=search)
-    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most 2, since query 'q5'"):
-        run_configuration(allowed, {"variant": "T-WSLS", "negatives": "3", "epsilon": "0.2", "switch": "0.5"})
+    """What is refused of it is its own: its weak labels."""
+    allowed = study(
+        world, tmp_path, write_same_dialogues(tmp_path), training={**SETTINGS["training"], "evaluations": 1}
+    )
+    with pytest.raises(UserError, match=r"task\.sampler\.weak_label: 'score', but \d+ candidates have no score.*WSLS"):
+        run_configuration(allowed, {"variant": "T-WSLS", "epsilon": "0.2", "switch": "0.5"})
 
 
 def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp_path: Path) -> None:

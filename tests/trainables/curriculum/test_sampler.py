@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.trainables.small import rectangle
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.sampler import Curriculum, CurriculumSampler, order_by_difficulty, sample_uniform
 from trainables.curriculum.settings import CurriculumSettings
@@ -14,12 +15,13 @@ from trainables.training.batching import BatchSampler
 QUERIES, CANDIDATES = 300, 5
 DIFFICULTY = np.random.default_rng(1).permutation(QUERIES) / 7
 TRAINING = RankerTrainingSettings(instances=3200, batch_size=32, negatives=1, sampling="uniform")
+ROWS = rectangle(np.ones(QUERIES), CANDIDATES), np.ones(QUERIES * CANDIDATES, np.int64)
 STEPS = TRAINING.instances // TRAINING.batch_size
 
 
 def sampler(seed: int = 1, difficulty: np.ndarray = DIFFICULTY, **settings: object) -> BatchSampler:
     curriculum = Curriculum(CurriculumSettings.model_validate({"score": "turns", **settings}), difficulty)
-    return BatchSampler(seed, TRAINING, np.ones(QUERIES, np.int64), np.ones(QUERIES * CANDIDATES, np.int64), curriculum)
+    return BatchSampler(seed, TRAINING, *ROWS, curriculum)
 
 
 def queries_of(rows: np.ndarray) -> np.ndarray:
@@ -84,9 +86,9 @@ def test_batches_follow_from_seed_and_step_whatever_was_drawn_before() -> None:
 
 def test_a_curriculum_that_has_all_data_samples_as_uniform_sampling_does() -> None:
     """What a curriculum adds to the baseline that samples uniformly is its order alone."""
-    plain = BatchSampler(1, TRAINING, np.ones(QUERIES, np.int64), np.ones(QUERIES * CANDIDATES, np.int64))
+    plain = BatchSampler(1, TRAINING, *ROWS)
     curriculum = Curriculum(CurriculumSettings(score="turns"), np.arange(QUERIES, dtype=float))
-    paced = BatchSampler(1, TRAINING, np.ones(QUERIES, np.int64), np.ones(QUERIES * CANDIDATES, np.int64), curriculum)
+    paced = BatchSampler(1, TRAINING, *ROWS, curriculum)
     last = [step for step in range(STEPS) if step >= 0.9 * STEPS]
     assert last
     for step in last:

@@ -1,6 +1,7 @@
 """Candidates of a collection made by hand: pools, several relevant documents, grades, weak labels."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_a_pool_holds_train_and_the_split_or_everything(tmp_path: Path, kind: st
 def test_all_relevant_documents_are_kept_and_never_negatives(tmp_path: Path) -> None:
     made = collection()
     made.qrels.extend([Qrel("train", "t0", "Dt1"), Qrel("dev", "t0", "Dt2"), Qrel("train", "t0", "Dt0")])
-    found, counts = prepared(tmp_path, made, candidates=11)
+    found, counts = prepared(tmp_path, made, candidates=10)
     block = found[found["query_id"] == "t0"]
     assert block["document_id"].tolist()[:2] == ["Dt0", "Dt1"]
     assert block["relevant"].tolist() == [1, 1] + [0] * 9
@@ -140,7 +141,7 @@ def test_candidates_of_the_source_that_do_not_fit_are_counted_and_told(tmp_path:
     found, counts = sampler.sample_split("train", ["t0", "t1"])
     assert found[found["query_id"] == "t0"]["document_id"].tolist() == ["Dt0", *names[:4]]
     assert counts["candidates_left_out"] == 3
-    assert "left out: 3 candidates that the source names in train, above 5 a query" in lines
+    assert "left out: 3 candidates that the source names in train, which do not fit in task.candidates" in lines
     _, counts = prepared(tmp_path / "all", made, sampler={"name": "given"}, candidates=8)
     assert "candidates_left_out" not in counts
 
@@ -161,12 +162,40 @@ def test_training_and_evaluation_have_samplers_of_their_own(tmp_path: Path) -> N
         assert not both.equals(prepared(tmp_path / "none" / split, made, split)[0])
 
 
-def test_of_too_many_relevant_documents_the_best_are_kept_and_the_others_counted(tmp_path: Path) -> None:
+def test_of_too_many_relevant_documents_to_evaluate_the_best_are_kept_and_the_others_counted(tmp_path: Path) -> None:
     made = collection()
-    made.qrels.extend([Qrel("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
-    found, counts = prepared(tmp_path, made)
-    assert found["document_id"].tolist()[:3] == ["Dt3", "Dt4", "Dt5"]
+    made.qrels.extend([Qrel("dev", "d0", f"Dd{i}", 1 + (i > 2)) for i in range(1, 6)])
+    found, counts = prepared(tmp_path, made, "dev")
+    assert found["document_id"].tolist()[:3] == ["Dd3", "Dd4", "Dd5"]
     assert (counts["relevant"], counts["relevant_left_out"]) == (3 + 11, 3)
+
+
+@pytest.mark.parametrize("authors", [False, True])
+def test_a_training_query_has_all_its_relevant_documents_and_as_many_others_as_any(
+    tmp_path: Path, authors: bool
+) -> None:
+    """The oracle is the protocol of the authors: the best of all documents, min-max over those alone."""
+    made, n = collection(), 3
+    made.qrels.extend([Qrel("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
+    made.qrels.append(Qrel("train", "t3", "Dt8"))
+    sampler = {"authors": authors, "keep_query_text": True}
+    found, counts = prepared(tmp_path, made, train_negatives=n, candidates=10, sampler=sampler)
+    assert len(found) == counts["queries"] * n + counts["relevant"]
+    assert (counts["relevant"], counts["relevant_left_out"]) == (12 + 6, 0)
+    names = [name for name in made.documents if name.startswith("Dt")]
+    oracle = BM25Okapi([find_words(made.documents[name]) for name in names])
+    for query, block in found.groupby("query_id", sort=False):
+        relevant = [qrel.document_id for qrel in made.qrels if qrel.query_id == query]
+        scores = dict(zip(names, oracle.get_scores(find_words(made.queries[str(query)])), strict=True))
+        ranked = sorted((name for name in names if scores[name] > 0), key=lambda name: -scores[name])
+        best = [name for name in (ranked[:n] if authors else ranked) if name not in relevant][:n]
+        assert set(block["document_id"][block["relevant"] == 1]) == set(relevant)
+        negatives = block[block["relevant"] == 0]
+        assert negatives["document_id"].tolist()[: len(best)] == best
+        assert set(negatives["document_id"]).isdisjoint(relevant)
+        own = np.array([scores[name] for name in best])
+        share = (own - own.min()) / (np.ptp(own) or 1) if len(own) else own
+        np.testing.assert_allclose(negatives["weak_label"], [*(0.01 + 0.98 * share), *[0.0] * (n - len(best))])
 
 
 def test_a_document_that_is_the_query_itself_is_no_negative(tmp_path: Path) -> None:
@@ -210,9 +239,9 @@ def test_global_max_is_over_the_split(tmp_path: Path) -> None:
     np.testing.assert_allclose(others["weak_label"], others["score"] / (others["score"].max() + 1))
 
 
-def test_training_may_have_another_number_of_candidates(tmp_path: Path) -> None:
+def test_training_may_have_another_number_of_negatives(tmp_path: Path) -> None:
     for split, size in (("train", 2), ("test", 4)):
-        found, _ = prepared(tmp_path / split, collection(), split, train_candidates=2)
+        found, _ = prepared(tmp_path / split, collection(), split, train_negatives=1)
         assert (found.groupby("query_id").size() == size).all()
 
 
@@ -232,8 +261,34 @@ def test_processes_or_not_and_after_a_stop_the_candidates_are_the_same(
     assert {path: path.stat().st_mtime_ns for path in parts[:2]} == kept
 
 
-def test_a_pool_that_is_too_small_is_said_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"task\.candidates: 40; expected fewer, or other documents \(11 documents are left"
-    ):
-        prepared(tmp_path / "work", collection(), candidates=40)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (  # 12 documents in training
+            {"candidates": 40},
+            r"task\.candidates: 40; expected at most 12, since 11 documents of the train pool may be sampled for query",
+        ),
+        ({"train_negatives": 12}, r"task\.train_negatives: 12; expected at most 10, since 10 .* train .* query 't0'"),
+        ({"candidates": 30, "train_negatives": 2}, r"task\.candidates: 30; expected at most 24, since 23 .* dev pool"),
+    ],
+    ids=["both", "training", "evaluation"],
+)
+def test_a_pool_that_is_too_small_is_refused_before_any_work_with_the_largest_number_that_would_do(
+    tmp_path: Path, settings: dict[str, int], expected: str
+) -> None:
+    made, lines = collection(), list[str]()
+    made.qrels.extend([Qrel("train", "t0", "Dt1")] if "candidates" not in settings else [])
+    ids = {split: [name for name in made.queries if SPLIT_OF[name[0]] == split] for split in ("train", "dev", "test")}
+
+    def check(**own: int) -> None:
+        options = RankerTaskSettings.model_validate(settings | own)
+        CandidateSampler(tmp_path / "work", options, made, lines.append).check_pools(ids)
+
+    with pytest.raises(UserError, match=expected) as error:
+        check()
+    assert not lines
+    assert not (tmp_path / "work").exists()
+    key, most = re.findall(r"task\.(\w+): .* at most (\d+)", str(error.value))[0]
+    check(**{key: int(most)})
+    with pytest.raises(UserError, match=f"at most {most}"):
+        check(**{key: int(most) + 1})

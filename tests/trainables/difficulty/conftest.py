@@ -15,7 +15,7 @@ def dialogues(tmp_path_factory: pytest.TempPathFactory) -> RankingDataset:
         lines = ["\t".join(["1", *own, f"{document(i)}{' now' * (i % 5)}"]) for i, own in contexts.items()]
         write_lines(place / "files" / f"{split}.tsv", lines)
     return prepare_data(
-        settings("dialogues", place / "files", train_candidates=5, sampler={"name": "random"}), place / "cache"
+        settings("dialogues", place / "files", train_negatives=4, sampler={"name": "random"}), place / "cache"
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from trainables.data.query_groups import QueryGroups
 from trainables.difficulty.inputs import DifficultyInputs
 from trainables.difficulty.word_vectors import WordVectors
 from trainables.utils.arrays import Bools, Floats
@@ -12,10 +13,11 @@ from trainables.utils.arrays import Bools, Floats
 def written(contexts: list[list[str]], candidates: list[list[str]]) -> DifficultyInputs:
     """A query a context, whose candidates are these texts, the first relevant; without BM25."""
     responses = list(dict.fromkeys(text for own in candidates for text in own))
-    positions = np.array([[responses.index(text) for text in own] for own in candidates])
+    positions = np.array([responses.index(text) for own in candidates for text in own])
     names, queries = [f"q{i}" for i in range(len(contexts))], [" ".join(context) for context in contexts]
-    relevant = np.tile(np.arange(positions.shape[1]) == 0, (len(positions), 1)).astype(np.int64)
-    return DifficultyInputs(names, queries, contexts, responses, positions, np.full(positions.shape, np.nan), relevant)
+    relevant = np.array([int(place == 0) for own in candidates for place in range(len(own))])
+    rows, nothing = QueryGroups.from_relevant(relevant), np.full(len(positions), np.nan)
+    return DifficultyInputs(names, queries, contexts, responses, rows, positions, nothing, relevant)
 
 
 def vectors_of(table: Mapping[str, Sequence[float]]) -> WordVectors:

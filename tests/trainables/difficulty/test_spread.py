@@ -77,7 +77,8 @@ def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: RankingD
     assert np.isnan(found.bm25).all()
     oracle = BM25Okapi([find_words(text) for text in found.responses], k1=given.k1, b=given.b)
     scores = [
-        oracle.get_scores(find_words(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
+        oracle.get_scores(find_words(text))[own]
+        for text, own in zip(found.queries, found.candidates.reshape(len(found.queries), -1), strict=True)
     ]
     expected = [statistics.pstdev(own) for own in scores]
     assert max(expected) > 1
@@ -90,7 +91,8 @@ def test_sigma_bm25_of_repeated_and_unknown_words_is_that_of_rank_bm25(drawn: li
     found = written([[one[0]] for one in drawn], [one[1] for one in drawn])
     oracle = BM25Okapi([find_words(text) for text in found.responses])
     scores = [
-        oracle.get_scores(find_words(text))[own] for text, own in zip(found.queries, found.candidates, strict=True)
+        oracle.get_scores(find_words(text))[own]
+        for text, own in zip(found.queries, found.candidates.reshape(len(found.queries), -1), strict=True)
     ]
     assert sigma_bm25(found, BM25).tolist() == pytest.approx([statistics.pstdev(own) for own in scores], abs=1e-12)
 
@@ -117,7 +119,7 @@ def test_sigma_bm25_takes_the_tasks_own_scores_where_all_have_one(
 def test_one_missing_score_and_all_are_computed(docstrings: RankingDataset) -> None:
     found = build_difficulty_inputs(docstrings, "test")
     nothing, one = np.full_like(found.bm25, np.nan), found.bm25.copy()
-    one[-1, -1] = np.nan
+    one[-1] = np.nan
     computed = sigma_bm25(found._replace(bm25=one), BM25)
     np.testing.assert_array_equal(computed, sigma_bm25(found._replace(bm25=nothing), BM25))
     assert (computed != sigma_bm25(found, BM25)).any()
@@ -161,7 +163,7 @@ def test_ap_bm25_is_that_of_the_tasks_scores(dialogues: RankingDataset) -> None:
 def test_words_between_blanks_keep_punctuation_and_case() -> None:
     """The scores of the task are over its own words, so they are not used."""
     instances = written([["Disk, format"]], [["disk format", "Disk, now"]])
-    scored = instances._replace(bm25=np.array([[1.0, 3.0]]))
+    scored = instances._replace(bm25=np.array([1.0, 3.0]))
     by_blanks = scored._replace(words="blanks")
     assert sigma_bm25(scored, BM25).tolist() == [1.0]
     oracle = BM25Okapi([["disk", "format"], ["Disk,", "now"]]).get_scores(["Disk,", "format"])

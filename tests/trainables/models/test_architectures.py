@@ -331,7 +331,7 @@ def make_trainer(path: Path, **settings: object) -> RankerTrainer:
 
 
 LABELS = np.tile([1, 0], 12)
-PAIRS = Pairs(0, LABELS, LABELS, np.tile([np.nan, 0.5], 12), 2, LABELS)
+PAIRS = Pairs(0, LABELS, LABELS, np.tile([np.nan, 0.5], 12), LABELS)
 WHOLE = Segment(0, 32, LabelSmoothing())
 
 

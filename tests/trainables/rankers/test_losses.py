@@ -39,8 +39,7 @@ def test_a_batch_in_parts_has_the_same_gradient(world: World, fresh: Fresh, loss
 def test_the_reported_loss_is_that_of_the_batch(world: World, fresh: Fresh, loss: str) -> None:
     run = RankerRun(job(world, fresh(), smoothed(loss), dropout=0.0))
     trainer, pairs = run.trainer, run._train_pairs
-    counts = pairs.relevant.reshape(-1, pairs.candidates).sum(axis=1)
-    rows = batch(1, 0, counts, pairs.candidates, BATCH_SIZE, 3).reshape(-1, 4)
+    rows = batch(1, 0, pairs.rows.n_relevant, 5, BATCH_SIZE, 3).reshape(-1, 4)
     with torch.inference_mode():
         logits = trainer.model(run.data.read(pairs.first_row + rows.reshape(-1))).view(*rows.shape, -1)
     objective, supervision = Objective(loss, "uniform"), pairs.get_supervision(rows)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from tests.trainables.small import batch
+from tests.trainables.small import batch, rectangle
+from trainables.data.query_groups import QueryGroups
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.training.batching import BatchSampler, sample_epoch_pairs, sample_instances
 
@@ -59,9 +60,9 @@ def test_a_relevant_document_is_refused_as_a_negative(seed, relevant, negatives)
         with pytest.raises(
             ValueError, match=f"{negatives} negatives a query, but a query has only {6 - max(relevant)}"
         ):
-            sample_instances(seed, 0, chosen, counts, 6, negatives)
+            sample_instances(seed, 0, chosen, rectangle(counts, 6), negatives)
         return
-    rows = sample_instances(seed, 0, chosen, counts, 6, negatives).reshape(-1, 1 + negatives)
+    rows = sample_instances(seed, 0, chosen, rectangle(counts, 6), negatives).reshape(-1, 1 + negatives)
     assert (rows[:, 1:] % 6 >= counts[:, None]).all()
 
 
@@ -88,7 +89,7 @@ def sampler(batching: str, batches: int, seed: int = 1, queries: int = 70) -> tu
     )
     draw = np.random.default_rng(0)
     lengths = np.repeat(draw.integers(10, 400, queries), 5) + draw.integers(0, 5, queries * 5)
-    return BatchSampler(seed, settings, np.ones(queries, int), lengths), lengths
+    return BatchSampler(seed, settings, rectangle(np.ones(queries), 5), lengths), lengths
 
 
 def test_uniform_batches_ignore_the_lengths():
@@ -132,7 +133,7 @@ def pair_sampler(seed: int, queries: int, batch_size: int, negatives: int, **set
         {"instances": batch_size * 60, "batch_size": batch_size, "negatives": negatives, "unit": "pair"} | settings
     )
     lengths = np.random.default_rng(0).integers(10, 400, queries * 10)
-    return BatchSampler(seed, training, np.ones(queries, int), lengths)
+    return BatchSampler(seed, training, rectangle(np.ones(queries), 10), lengths)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12), st.integers(2, 17), st.integers(1, 9))
@@ -145,7 +146,35 @@ def test_every_epoch_shows_each_pair_once(seed, queries, batch_size, negatives):
         assert len(set(rows)) == size
         assert (np.bincount(rows // 10, minlength=queries) == 1 + negatives).all()
         assert (rows % 10 == 0).sum() == queries
-        np.testing.assert_array_equal(rows, sample_epoch_pairs(seed, epoch, np.ones(queries, int), 10, negatives))
+        np.testing.assert_array_equal(rows, sample_epoch_pairs(seed, epoch, rectangle(np.ones(queries), 10), negatives))
+
+
+@given(
+    st.integers(0, 2**31), st.lists(st.integers(1, 4), min_size=1, max_size=9), st.integers(2, 17), st.integers(1, 3)
+)
+def test_every_epoch_of_pairs_has_all_relevant_documents_and_the_negatives_of_each_query(
+    seed, relevant, batch_size, negatives
+):
+    rows = QueryGroups.from_relevant(np.concatenate([np.repeat([1, 0], [count, 3]) for count in relevant]))
+    settings = RankerTrainingSettings(batch_size=batch_size, negatives=negatives, unit="pair")
+    drawn, counts = BatchSampler(seed, settings, rows, np.ones(rows.starts[-1])), np.array(relevant)
+    size = counts.sum() + len(counts) * negatives
+    shown = np.concatenate([drawn.sample_rows(step) for step in range(2 * size // batch_size + 1)])
+    for epoch in (shown[:size], shown[size : 2 * size]):
+        assert len(set(epoch.tolist())) == size
+        is_relevant = rows.places[epoch] < counts[rows.queries[epoch]]
+        np.testing.assert_array_equal(np.bincount(rows.queries[epoch[is_relevant]], minlength=len(counts)), counts)
+        assert (np.bincount(rows.queries[epoch[~is_relevant]], minlength=len(counts)) == negatives).all()
+
+
+@given(st.integers(0, 2**31), st.integers(0, 30))
+def test_pairs_of_several_relevant_documents_are_drawn_evenly_and_once_a_batch(seed, step):
+    rows = QueryGroups.from_relevant(np.tile([1, 1, 1, 0, 0, 0, 0], 20))
+    settings = RankerTrainingSettings(batch_size=32, negatives=2, unit="pair", sampling="uniform")
+    batches = [BatchSampler(seed, settings, rows, np.ones(140)).sample_rows(step + i) for i in range(20)]
+    assert all(len(set(drawn.tolist())) == 32 for drawn in batches)
+    n_relevant = (rows.places[np.concatenate(batches)] < 3).sum()
+    assert abs(n_relevant - 0.6 * 640) < 80  # more than 6 standard deviations of a binomial
 
 
 @pytest.mark.parametrize("settings", [{}, {"sampling": "uniform"}, {"batching": "bucketed"}])
@@ -199,7 +228,9 @@ def test_bucketed_pairs_are_the_instances_of_their_window():
 def test_the_first_negatives_are_the_same_at_every_step(seed, relevant, negatives):
     counts, queries = np.array(relevant), np.arange(len(relevant))
     drawn = [
-        sample_instances(seed, step, queries, counts, 6, negatives, choice="first").reshape(-1, 1 + negatives)
+        sample_instances(seed, step, queries, rectangle(counts, 6), negatives, choice="first").reshape(
+            -1, 1 + negatives
+        )
         for step in range(3)
     ]
     for rows in drawn:

@@ -30,7 +30,7 @@ def work(size, tokens):
     settings = RankerTrainingSettings(instances=size, batch_size=size, negatives=1, tokens_per_micro_batch=tokens)
     trainer = RankerTrainer(CrossEncoder(model, RankerModelSettings(), 1), settings, 1, Full())
     labels = np.tile([1, 0], size // 2)
-    pairs = Pairs(0, labels, labels, np.where(labels == 1, np.nan, 0.5), 2, labels)
+    pairs = Pairs(0, labels, labels, np.where(labels == 1, np.nan, 0.5), labels)
     trainer.train(Segment(0, size, LabelSmoothing()), size, pairs)
     trainer.score_pairs(pairs)
     status = Path("/proc/self/status").read_text()  # ru_maxrss would start from what the parent process uses

@@ -41,7 +41,9 @@ class QueryToSample(NamedTuple):
 
     query: Query
     relevant: Ints
-    """Positions in the pool of the relevant documents to include, fewer than there are candidates."""
+    """Positions in the pool of the relevant documents to include."""
+    n_negatives: int
+    """Number of documents to sample."""
     excluded: Ints
     """Positions in the pool of all documents that must not be sampled."""
     n_left_out: int
@@ -49,11 +51,13 @@ class QueryToSample(NamedTuple):
 
 
 class SampledCandidates(NamedTuple):
-    """Candidates of some queries.
+    """Candidates of some queries, one query after the other, with its relevant documents first.
 
-    Every array is of shape (queries, candidates), with the relevant documents first.
+    Every array but `lengths` is of shape (candidates,).
     """
 
+    lengths: Ints
+    """(queries,) Number of candidates of each query."""
     positions: Ints
     """Positions in the pool."""
     scores: Floats
@@ -67,47 +71,43 @@ class SampledCandidates(NamedTuple):
 
 
 def sample_part(
-    file: Path, items: Sequence[QueryToSample], n_candidates: int, index: SamplerIndex, bm25_index: SamplerIndex | None
+    file: Path, items: Sequence[QueryToSample], index: SamplerIndex, bm25_index: SamplerIndex | None
 ) -> None:
     """Sample the candidates of some queries and write them to a file in one step.
 
     Args:
         file: NumPy archive of a `SampledCandidates`.
         items: The queries.
-        n_candidates: Number of candidates per query.
         index: Index of the sampler that finds the negatives.
         bm25_index: Index of BM25, which also scores all candidates. If None, there are no BM25 scores.
 
     Raises:
         PoolError: If the pool is too small.
     """
-    shape, kind = (len(items), n_candidates), index.settings.weak_label
-    scores, basis, word_scores = (np.full(shape, np.nan) for _ in range(3))
-    sampled = SampledCandidates(np.empty(shape, np.int64), scores, basis, np.zeros(shape, bool), word_scores)
+    lengths = np.array([len(item.relevant) + item.n_negatives for item in items], dtype=np.int64)
+    size, ends, kind = int(lengths.sum()), np.cumsum(lengths), index.settings.weak_label
+    scores, basis, word_scores = (np.full(size, np.nan) for _ in range(3))
+    sampled = SampledCandidates(lengths, np.empty(size, np.int64), scores, basis, np.zeros(size, bool), word_scores)
     queries = [item.query for item in items]
     rankings = open_sampler(*index).score_pool(queries)
     bm25_rankings = (
         open_sampler(*bm25_index).score_pool(queries) if bm25_index is not None and bm25_index != index else None
     )
-    for row, (item, (order, raw)) in enumerate(zip(items, rankings, strict=True)):
+    for item, end, (order, raw) in zip(items, ends.tolist(), rankings, strict=True):
         bm25_row = next(bm25_rankings).raw if bm25_rankings is not None else raw if bm25_index is not None else None
-        n_relevant = len(item.relevant)
-        negatives = sample_negatives(
-            item.query.id, order, item.excluded, n_candidates - n_relevant, index.settings.authors
-        )
-        nearest = slice(n_relevant, n_relevant + negatives.n_found)
-        positions = sampled.positions[row]
-        positions[:n_relevant], positions[n_relevant:] = item.relevant, negatives.positions
-        sampled.scores[row] = raw[positions]
-        sampled.drawn[row, nearest.stop :] = True
+        negatives = sample_negatives(item.query.id, order, item.excluded, item.n_negatives, index.settings.authors)
+        first = end - item.n_negatives
+        rows, nearest = slice(first - len(item.relevant), end), slice(first, first + negatives.n_found)
+        sampled.positions[rows] = positions = np.concatenate([item.relevant, negatives.positions])
+        sampled.scores[rows] = raw[positions]
+        sampled.drawn[nearest.stop : end] = True
         if bm25_row is not None:
-            sampled.bm25[row] = bm25_row[positions]
+            sampled.bm25[rows] = bm25_row[positions]
         if kind == "uniform":
-            sampled.basis[row, nearest] = MAX_LABEL * make_generator(0, f"weak labels of {item.query.id}", 0).random(
-                negatives.n_found
-            )
+            generator = make_generator(0, f"weak labels of {item.query.id}", 0)
+            sampled.basis[nearest] = MAX_LABEL * generator.random(negatives.n_found)
         else:
-            sampled.basis[row, nearest] = (sampled.scores if kind == "score" else sampled.bm25)[row, nearest]
+            sampled.basis[nearest] = (sampled.scores if kind == "score" else sampled.bm25)[nearest]
     _write_part(file, sampled)
 
 
@@ -172,7 +172,7 @@ def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -
         settings: Settings of the sampler.
 
     Returns:
-        Weak labels of shape (queries, candidates): 0 if the document was drawn at random, NaN if it is relevant or has
+        Weak labels of shape (candidates,): 0 if the document was drawn at random, NaN if it is relevant or has
         no basis.
     """
     basis = sampled.basis
@@ -182,8 +182,8 @@ def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -
         labels = scale_global_max(basis)
     else:
         labels = np.full_like(basis, np.nan)
-        for row, scores in enumerate(basis):
-            known = ~np.isnan(scores)
-            labels[row, known] = scale_min_max(scores[known])
+        for rows in np.split(np.arange(len(basis)), np.cumsum(sampled.lengths)[:-1]):
+            known = rows[~np.isnan(basis[rows])]
+            labels[known] = scale_min_max(basis[known])
     labels[sampled.drawn] = 0.0
     return labels

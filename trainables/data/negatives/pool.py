@@ -1,13 +1,14 @@
 """Pools of documents that may be sampled for the queries of a split."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from trainables.data.negatives.base import Query
 from trainables.data.negatives.candidates import QueryToSample
-from trainables.data.tasks import IRDataset
+from trainables.data.tasks import SPLITS, IRDataset
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.arrays import Ints
 from trainables.utils.words import compose_text
 
@@ -60,24 +61,25 @@ class DocumentPool:
         self,
         split: str,
         query_ids: Sequence[str],
-        n_candidates: int,
-        relevant_from: Mapping[str, int],
-        keep_query_text: bool = False,
+        settings: RankerTaskSettings,
     ) -> list[QueryToSample]:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
 
         A document must not be sampled if it is relevant to the query in any split. The same holds if its text is that
-        of a relevant document, or if it is the query itself, because it is then as good an answer.
+        of a relevant document, or if it is the query itself (unless the sampler keeps that), since it is then as good
+        an answer.
+
+        A training query has all its relevant documents, and the same number of others as every training query. An
+        evaluated query has `settings.candidates` documents, at least one of which is not relevant; the relevant ones
+        have the best grades.
 
         Args:
             split: Name of the split.
             query_ids: Ids of the queries.
-            n_candidates: Number of candidates per query. At most `n_candidates` - 1 relevant documents are included,
-                best grade first.
-            relevant_from: Split -> lowest grade of a relevant document.
-            keep_query_text: If True, the query itself may be sampled, unless it is relevant.
+            settings: Settings of the task.
         """
-        relevant, answers = self._find_relevant(split, query_ids, relevant_from)
+        relevant, answers = self._find_relevant(split, query_ids, settings)
+        keep_query_text = settings.get_sampler_settings(split).keep_query_text
         candidates = self._find_candidates(split, query_ids)
         items = []
         for name in query_ids:
@@ -85,8 +87,13 @@ class DocumentPool:
             own = self._find_own(name, text)[: 0 if keep_query_text else None]
             excluded = np.concatenate([own, *(self._find_by_text(same) for same in {*answers[name]})])
             query = _make_query(name, text, candidates[name])
-            included = np.array(relevant[name][: n_candidates - 1], dtype=np.int64)
-            items.append(QueryToSample(query, included, np.unique(excluded), len(relevant[name]) - len(included)))
+            included = np.array(relevant[name], dtype=np.int64)
+            n_negatives = settings.n_train_negatives
+            if split != "train":
+                included = included[: settings.candidates - 1]
+                n_negatives = settings.candidates - len(included)
+            n_left_out = len(relevant[name]) - len(included)
+            items.append(QueryToSample(query, included, n_negatives, np.unique(excluded), n_left_out))
         return items
 
     def prepare_searches(
@@ -109,7 +116,7 @@ class DocumentPool:
             copies = none if keep_query_text else self._find_own(name, text)
             excluded = [position for position in copies.tolist() if (name, self.ids[position]) not in judged]
             query = _make_query(name, text, candidates[name])
-            items.append(QueryToSample(query, none, np.array(excluded, np.int64), 0))
+            items.append(QueryToSample(query, none, 0, np.array(excluded, np.int64), 0))
         return items
 
     def get_grades(self, split: str, items: Iterable[QueryToSample]) -> dict[tuple[str, int], int]:
@@ -135,7 +142,7 @@ class DocumentPool:
         return np.union1d(found, position)
 
     def _find_relevant(
-        self, split: str, query_ids: Sequence[str], relevant_from: Mapping[str, int]
+        self, split: str, query_ids: Sequence[str], settings: RankerTaskSettings
     ) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
         """Return two dictionaries by query id, of documents that are relevant.
 
@@ -143,8 +150,9 @@ class DocumentPool:
         the texts of those that are relevant in any split.
         """
         names, relevant, texts = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
+        smallest = {name: settings.get_relevant_from(name) for name in SPLITS}
         for qrel in sorted(self.dataset.qrels, key=lambda qrel: -qrel.grade):
-            if qrel.grade >= relevant_from[qrel.split] and qrel.query_id in names:
+            if qrel.grade >= smallest[qrel.split] and qrel.query_id in names:
                 texts[qrel.query_id].append(self.dataset.documents[qrel.document_id])
                 if qrel.split == split:
                     position = self._positions[qrel.document_id]

@@ -76,8 +76,8 @@ class Task(NamedTuple):
     """Those of the settings `SPLIT_SETTINGS` that the task reads; the others are refused."""
 
     count_candidates: Callable[[RankerTaskSettings], dict[str, Counter[int]]] | None = None
-    """Returns split -> number of candidates that the source lists for a query, with the relevant documents -> number of
-    queries. None if a source rarely lists the same number for all queries."""
+    """Returns split -> number of candidates that the source lists for a query -> number of queries. Relevant documents
+    count in dev and test, not in train. None if a source rarely lists the same number for all queries."""
 
     def check_split_settings(self, settings: RankerTaskSettings) -> None:
         """Check that the task reads the settings of the splits that are given.
@@ -174,7 +174,7 @@ TASKS: Registry[Task] = Registry(
         "evaluation",
         "depth",
         "candidates",
-        "train_candidates",
+        "train_negatives",
         "truncation",
         "allowed_overlap",
     ),

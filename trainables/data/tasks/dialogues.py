@@ -87,22 +87,22 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 def count_candidates(settings: RankerTaskSettings) -> dict[str, Counter[int]]:
     """Return split -> number of different responses of a context -> number of contexts.
 
-    Contexts without a line of label 1 are left out.
+    In training, relevant responses do not count. Contexts without a line of label 1 are left out.
 
     Raises:
         UserError: If a file is missing or not in this format.
     """
     counts = {split: Counter[int]() for split in SPLITS}
     for split, path in _find_files(settings).items():
-        responses, judged = dict[str, set[int]](), set[str]()
+        responses, relevant = dict[str, set[int]](), dict[str, set[int]]()
         for row in _read_rows(path):
-            context = compose_text(row.context)
-            responses.setdefault(context, set()).add(hash(compose_text(row.response)))
+            context, response = compose_text(row.context), hash(compose_text(row.response))
+            responses.setdefault(context, set()).add(response)
             if row.is_relevant:
-                judged.add(context)
-        for context in judged:
+                relevant.setdefault(context, set()).add(response)
+        for context, own in relevant.items():
             own_split = choose_split(split, _make_query_id(split, context), settings.dev_share)
-            counts[own_split][len(responses[context])] += 1
+            counts[own_split][len(responses[context] - (own if own_split == "train" else set()))] += 1
     return counts
 
 

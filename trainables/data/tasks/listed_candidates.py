@@ -13,9 +13,9 @@ _SHOWN_NUMBERS = 4
 
 
 def fill_in_candidates(task: dict[str, Any]) -> None:
-    """Set `candidates` and `train_candidates` to the numbers of responses that the contexts of the files have.
+    """Set `candidates` and `train_negatives` to the numbers of responses that the contexts of the files have.
 
-    `train_candidates` is set only if it is not given and differs from `candidates`.
+    `train_negatives` is set only if it is not given and differs from `candidates` - 1.
 
     Args:
         task: The section [task] by the names of its fields. Modified in place. If it is not valid, nothing is set,
@@ -36,16 +36,17 @@ def fill_in_candidates(task: dict[str, Any]) -> None:
         raise UserError("task.listed_candidates", "true", expected)
     counts = reader.count_candidates(settings)
     task["candidates"] = _get_only_number(counts["dev"] + counts["test"], "dev and test", "candidates")
-    if task.get("train_candidates") is None:
-        number = _get_only_number(counts["train"], "train", "candidates and task.train_candidates")
-        if number != task["candidates"]:
-            task["train_candidates"] = number
+    if task.get("train_negatives") is None:
+        keys = "candidates and task.train_negatives"
+        number = _get_only_number(counts["train"], "train", keys, " responses of label 0")
+        if number != task["candidates"] - 1:
+            task["train_negatives"] = number
 
 
-def _get_only_number(counts: Counter[int], where: str, keys: str) -> int:
+def _get_only_number(counts: Counter[int], where: str, keys: str, what: str = "") -> int:
     if len(counts) == 1:
         return next(iter(counts))
     shown = [f"{number} ({count} x)" for number, count in counts.most_common(_SHOWN_NUMBERS)]
     rest = ["..."] if len(counts) > _SHOWN_NUMBERS else []
-    found = f"true, but the contexts of {where} list {', '.join([*shown, *rest]) or 'none'}"
+    found = f"true, but the contexts of {where} list {', '.join([*shown, *rest]) or 'none'}{what}"
     raise UserError("task.listed_candidates", found, f"one number for all, or task.{keys} as well")

@@ -33,7 +33,7 @@ def test_the_key_is_short_for_the_three_that_it_sets(tmp_path: Path) -> None:
     assert short.task.model_dump() == long.task.model_dump()
     assert isinstance(short.task, RankerTaskSettings)
     assert short.task.candidates == 3
-    assert short.task.train_candidates is None
+    assert short.task.train_negatives is None
     prepared = prepare_data(short.task, tmp_path / "cache")
     assert all(counts["back_filled"] == 0 for counts in prepared.read_metadata()["splits"].values())
 
@@ -44,7 +44,7 @@ def test_training_may_have_another_number(tmp_path: Path) -> None:
     write_lines(tmp_path / "train.tsv", (line for i, line in enumerate(lines) if i % 3 < 2))
     task = load_study(path, ["task.listed_candidates=true"]).task
     assert isinstance(task, RankerTaskSettings)
-    assert (task.candidates, task.train_candidates) == (3, 2)
+    assert (task.candidates, task.train_negatives) == (3, 1)
     table = prepare_data(task, tmp_path / "cache").read_candidates("train")
     assert (table.groupby("query_id").size() == 2).all()
 
@@ -57,9 +57,9 @@ def test_different_numbers_are_named_and_a_number_of_the_users_goes(split: str, 
     with pytest.raises(UserError) as error:
         load_study(path, ["task.listed_candidates=true"])
     where, keys = (
-        ("dev and test", "candidates") if split == "test" else ("train", "candidates and task.train_candidates")
+        ("dev and test", "candidates") if split == "test" else ("train", "candidates and task.train_negatives")
     )
-    numbers = "3 (8 x), 2 (1 x)" if split == "test" else "3 (16 x), 2 (1 x)"
+    numbers = "3 (8 x), 2 (1 x)" if split == "test" else "2 (16 x), 1 (1 x) responses of label 0"
     found = f"task.listed_candidates: true, but the contexts of {where} list {numbers}"
     assert str(error.value) == f"{found}; expected one number for all, or task.{keys} as well"
     task = load_study(path, ["task.listed_candidates=true", "task.candidates=3"]).task
@@ -80,7 +80,8 @@ def test_the_numbers_are_those_of_the_collection_itself(tmp_path: Path) -> None:
     assert sorted(counts(given)["dev"].elements()) == [1, 3]
     for split, rows in pairs.items():
         assert counts(given)[split].total() == len({query for query, _ in rows})
-        assert sum(number * times for number, times in counts(given)[split].items()) == len(rows)
+        n_listed = sum(number * times for number, times in counts(given)[split].items())
+        assert n_listed == len(rows) - (split == "train") * sum(row.split == split for row in collection.qrels)
 
 
 def test_other_tasks_and_other_samplers_are_refused_in_one_line(tmp_path: Path) -> None:
