@@ -15,10 +15,14 @@ BASELINE = "BERT"
 def can_smooth(loss: str, distribution: str) -> bool:
     """Return whether a loss can have a distribution.
 
-    The target of a distillation is a ranking already: it is neither mixed with that of the sampler nor relaxed. What is
-    relaxed is the probability of a label, so the loss must be a likelihood.
+    A distribution that is not the baseline must say something for this kind of loss, or the variant would be its
+    baseline by another name. The target of a distillation is a ranking already: it is neither mixed with that of the
+    sampler nor relaxed. What is relaxed is the probability of a label, so the loss must be a likelihood.
     """
     smoothing, row = DISTRIBUTIONS[distribution], LOSSES[loss]
+    mixed_with = smoothing.scores if row.is_per_query else smoothing.relevance
+    if distribution != "none" and not (mixed_with or smoothing.relaxes):
+        return False
     if row.is_distillation:
         return not (smoothing.needs_sampler or smoothing.relaxes)
     return row.is_likelihood or not smoothing.relaxes

@@ -329,3 +329,37 @@ def test_a_sweep_of_the_example_has_the_setting(example: Path, tmp_path: Path) -
     done = run_with(example, tmp_path, "-m", "study.run", *arguments, str(tmp_path / "sweeps"))
     assert done.returncode == 0, done.stderr
     assert "power:\n    values: [1.0, 3.0]" in (tmp_path / "sweeps" / "t-ls.yaml").read_text("utf-8")
+
+
+def test_a_smoothing_that_says_nothing_for_a_loss_has_no_variant_with_it(tmp_path: Path) -> None:
+    """`NS` has no scores, so LCE-NS would be LCE by another name."""
+    code = """
+from trainables.smoothing import Distribution
+from trainables.smoothing.schedules import Variant
+from trainables.utils.registry import Entry
+
+NEGATIVES = Entry("negatives", Distribution("smoothing_pack:smooth"), "the negatives alone", "an example")
+NS = Entry("NS", Variant("negatives", "constant"), "smooths the negatives alone", "an example")
+
+
+def smooth(labels, weak_labels):
+    return labels / 2 + 0.5
+"""
+    groups = {"distributions": {"negatives": "smoothing_pack:NEGATIVES"}, "variants": {"NS": "smoothing_pack:NS"}}
+    packages = write_package(tmp_path / "packages", "smoothing_pack", groups, code)
+    load = """
+from study.config.loader import load_study
+from trainables.utils.errors import UserError
+
+for settings in (['variants=["BERT", "NS", "BCE", "BCE-NS"]'], ['variants=["LCE", "LCE-NS"]'],
+                 ['variants=["BERT", "NS"]', 'search.loss=["cross_entropy", "lce"]', "search.compare=loss"]):
+    try:
+        print(load_study("quick", settings).variants)
+    except UserError as error:
+        print(error)
+"""
+    found = run_with(packages, tmp_path, "-c", load)
+    allowed, unknown, refused = found.stdout.splitlines()
+    assert allowed == "('BERT', 'NS', 'BCE', 'BCE-NS')"
+    assert unknown.startswith("command line: variants: ['LCE', 'LCE-NS']; expected none with NS of the loss LCE, which")
+    assert refused.endswith("expected losses that all variants can have; lce has no NS")
