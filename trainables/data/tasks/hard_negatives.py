@@ -19,6 +19,8 @@ from trainables.utils.errors import UserError
 
 SYSTEM = "bm25"
 """Name of the retrieval system that the negatives are read from."""
+FIRST_GRADE = 2
+"""Grade of the first positive of a query. That of the others is 1, so `relevant_from` = 2 leaves the first alone."""
 _MAX_SCORE = 1e9
 """Bound on the absolute value of a score, far above any real BM25 score."""
 
@@ -34,7 +36,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         UserError: If a file is missing or not in this format, or if an id is unknown or has two texts.
     """
     negatives, queries, passages = _find_files(settings)
-    seen = set[str]()
+    seen, first = set[str](), dict[str, str]()
     builder = DatasetBuilder(select_needed_ids(settings, TASK.pool, judged=set()))
     for location, value in readers.read_json_lines(negatives):
         query = _parse_id(location, value, "qid")
@@ -49,7 +51,8 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         for passage in positive:
             name, _ = _parse_passage(location, passage)
             builder.keep_document(name)
-            builder.add_qrel(location, split, query, name)
+            is_first = first.setdefault(query, name) == name
+            builder.add_qrel(location, split, query, name, FIRST_GRADE if is_first else 1)
         lists = get_member(location, value, "neg", dict)
         for system in lists.keys() - {SYSTEM}:
             builder.skipped[f"list of negatives, {system}"] += 1

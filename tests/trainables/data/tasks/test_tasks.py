@@ -264,3 +264,13 @@ def test_a_task_that_has_no_such_splits_refuses_the_setting(
     for function in (prepare_data, find_prepared_data):
         with pytest.raises(UserError, match=rf"^task\.{key}: {value!r}; expected none, since the task .* has no such"):
             function(given, tmp_path / "cache")
+
+
+def test_only_the_first_positive_of_a_hard_negatives_query_may_be_relevant(tmp_path: Path) -> None:
+    given = WRITERS["hard-negatives"](tmp_path)
+    path = tmp_path / "hard-negatives.jsonl"
+    path.write_text(path.read_text().replace('"pos": [1]', '"pos": [1, 5, 1, 7]'))
+    for smallest, expected in ((1, {"1": 2, "5": 1, "7": 1}), (2, {"1": 2})):
+        prepared = prepare_data(given.model_copy(update={"relevant_from": smallest}), tmp_path / "cache")
+        table = prepared.read_candidates().query("query_id == '1' and relevant == 1")
+        assert dict(zip(table["document_id"], table["grade"], strict=True)) == expected
