@@ -17,7 +17,6 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +44,7 @@ from analysis.tables.frames import (
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
+from trainables.utils.files import make_temporary_path, remove_stale_files
 
 _STRATA, _SUBSETS, _SCORES = "strata.csv", "subsets.csv", "scores.csv"
 
@@ -113,7 +113,9 @@ def write_report(results: Results, folder: Path) -> Report:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise UserError(str(folder), error.strerror, "a folder to write to") from error
-    staging = Path(tempfile.mkdtemp(prefix=".report-", dir=folder))
+    remove_stale_files(folder)  # of a report that was killed
+    staging = make_temporary_path(folder / "report")
+    staging.mkdir()
     try:
         names = figures.draw_figures(analysis, staging)
         texts = {

@@ -21,7 +21,7 @@ import pandas as pd
 from analysis.data.results import Results
 from analysis.data.run import Run
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_folder_atomically
+from trainables.utils.files import remove_stale_files, write_folder_atomically
 
 _KEY = ["query_id", "document_id"]
 
@@ -53,6 +53,7 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(str(folder), error.strerror, "a folder that can be created") from error
+    remove_stale_files(folder.resolve().parent)  # of an export that was killed
     with write_folder_atomically(folder.resolve()) as temporary:
         for split in sorted({split for run in runs for split in run.files}):
             (temporary / split).mkdir()

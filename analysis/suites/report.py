@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -20,6 +19,7 @@ from analysis.suites.results import SuiteResults
 from analysis.suites.tables import build_sections
 from analysis.tables.frames import build_runs_frame
 from trainables.utils.errors import UserError
+from trainables.utils.files import make_temporary_path, remove_stale_files
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,9 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
         "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
         "results.csv": render_csv(build_suite_runs_frame(data)),
     }
-    staging = Path(tempfile.mkdtemp(prefix=".report-", dir=folder))
+    remove_stale_files(folder)  # of a report that was killed
+    staging = make_temporary_path(folder / "report")
+    staging.mkdir()
     try:
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ from trainables.specs.plugin import ExportedModel, get_trainable
 from trainables.specs.trial import TrialSpec
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import MachineError, UserError
-from trainables.utils.files import write_folder_atomically, write_json
+from trainables.utils.files import remove_stale_files, write_folder_atomically, write_json
 
 _CHECKED_PAIRS = 64
 """Pairs of the test split whose scores an export is checked by."""
@@ -110,6 +110,7 @@ def export_models(
     _prepare_data(study, runs[0], log)
     trial = make_trial(study, runs[0].specification)
     names = [f"seed-{run.specification.seed}" for run in runs] if len(runs) > 1 else []
+    remove_stale_files(folder.parent)  # of an export that was killed
     with write_folder_atomically(folder) as draft:
         exported, checks = [], list[ScoreCheck]()
         for run, place in zip(runs, [draft / name for name in names] or [draft], strict=True):

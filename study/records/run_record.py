@@ -184,6 +184,9 @@ def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
             record = read_run_record(study_folder, run_id, split)
             if record is None or record["state"] != "finished":  # another process may be repeating it
                 continue
+            if not isinstance(record.get("config"), dict):
+                path = get_run_folder(study_folder, run_id) / _FILES[split][0]
+                raise _make_damage_error(path, "it has no configuration of a run")
             scores, curve = (
                 get_scores_path(study_folder, run_id, split),
                 get_run_folder(study_folder, run_id) / _HISTORY_FILE,

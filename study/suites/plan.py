@@ -8,6 +8,7 @@ from study.plan.analysis_plan import build_plan
 from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
 from study.records.run_record import has_test_scores
 from study.suites.loader import Suite, SuiteStudy
+from study.utils.console import print_line
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
@@ -63,7 +64,12 @@ def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
         plan = _continue_plan(plan, earlier, suite)
     plan_hash = hash_json(plan)
     for folder in (suite.folder, *(each.study.folder for each in suite.studies)):
-        if not (folder / SUITE_FILE).is_file() or read_suite_plan(folder / SUITE_FILE) != plan:
+        try:
+            is_current = (folder / SUITE_FILE).is_file() and read_suite_plan(folder / SUITE_FILE) == plan
+        except UserError as error:
+            print_line(f"{str(error).partition('; expected')[0]}; it is written again from a copy")
+            is_current = False
+        if not is_current:
             write_json(folder / SUITE_FILE, {"plan": plan, "hash": plan_hash}, with_checksum=True)
     return plan, plan_hash
 
@@ -98,7 +104,19 @@ def _continue_plan(plan: dict[str, Any], earlier: dict[str, Any], suite: Suite) 
 
 
 def _read_earlier(suite: Suite) -> dict[str, Any] | None:
-    """Return the plan of an earlier start: of the suite's folder, or else of a study that came from a remote copy."""
-    folders = [suite.folder, *(suite.folder / each.key for each in suite.planned)]
-    plans = [read_suite_plan(folder / SUITE_FILE) for folder in folders if (folder / SUITE_FILE).is_file()]
+    """Return the plan of an earlier start: of the suite's folder, or a copy of it in the folder of a study.
+
+    Raises:
+        UserError: if no copy is undamaged.
+    """
+    plans, errors = list[dict[str, Any]](), list[UserError]()
+    for folder in (suite.folder, *(suite.folder / each.key for each in suite.planned)):
+        try:
+            plans.append(read_suite_plan(folder / SUITE_FILE))
+        except FileNotFoundError:
+            continue
+        except UserError as error:
+            errors.append(error)
+    if errors and not plans:
+        raise errors[0]
     return max(plans, key=lambda plan: int(plan["version"]), default=None)

@@ -79,7 +79,7 @@ def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
     """
     for path in folder.glob("runs/*/test.json"):
         entry = read_run_record(folder, path.parent.name, "test")
-        specification = entry["config"]["specification"] if entry else {}
+        specification = entry["config"].get("specification", {}) if entry else {}
         if specification.get("model"):
             recorded = (specification["data"], specification["model"]["name"], specification["environment"])
             current = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))

@@ -57,6 +57,7 @@ def write_data(place: Path, n_pairs: int) -> Data:
     queries = {f"q{i}": " ".join(draw.choices(WORDS, k=i % 40)) for i in range(50)}
     documents = {f"d{i}": " ".join(draw.choices(WORDS, k=i % 60)) for i in range(200)}
     pairs = draw.sample([(query, document) for query in queries for document in documents], n_pairs)
+    os.mkfifo(place / "pipe")
     (place / "first.run").write_text("".join(f"{q} Q0 {d} 1 {-i} first\n" for i, (q, d) in enumerate(pairs)))
     for name, texts in (("queries", queries), ("documents", documents | {"other": "1"})):
         (place / f"{name}.tsv").write_text("".join(f"{identity}\t{text}\n" for identity, text in texts.items()))
@@ -188,6 +189,7 @@ def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
     [
         (["--run={place}/none.run"], "--run: {place}/none.run is no file; expected"),
         (["--queries={place}/none.tsv"], "--queries: {place}/none.tsv does not exist; expected"),
+        (["--queries={place}/pipe"], "--queries: {place}/pipe is no regular file; expected"),
         (["--documents={place}/queries.tsv"], "queries.tsv: no text for 200 of the run's 200, first d"),
         (["--out={place}/none/new.run"], "--out: the folder {place}/none does not exist; expected"),
         (["--out={place}/first.run"], "--out: {place}/first.run is an input of this command; expected another file"),

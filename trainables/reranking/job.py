@@ -34,7 +34,7 @@ from trainables.reranking.tokens import (
 from trainables.specs.base import Environment
 from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
-from trainables.utils.files import check_outputs
+from trainables.utils.files import check_outputs, remove_stale_files
 from trainables.utils.hashing import hash_json, is_hash
 
 if TYPE_CHECKING:
@@ -228,6 +228,7 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
     """
     if not out.parent.is_dir():
         raise UserError("--out", f"the folder {out.parent} does not exist", "a file in an existing folder")
+    remove_stale_files(out.parent)  # of a command that was killed while it wrote the run
     parts = out.with_name(f"{out.name}.parts")
     if not _is_parts_folder(parts):
         raise UserError("--out", f"{parts} exists and is not a folder of scores", "the name of another file")

@@ -78,8 +78,8 @@ def open_texts(source: str, kind: Kind) -> TextSource:
         if not found:
             raise UserError(option, f"{path} has no {names[0]}", "a folder in the layout of BEIR")
         path = found[0]
-    elif not path.exists():
-        raise UserError(option, f"{path} does not exist", _EXPECTED)
+    elif not path.is_file():  # a pipe cannot be read twice
+        raise UserError(option, f"{path} {'is no regular file' if path.exists() else 'does not exist'}", _EXPECTED)
     read = _read_json_lines if path.name.endswith(_JSON_SUFFIXES) else _read_table
     return TextSource(str(path), lambda: read(path), lambda: hash_file(path))
 

@@ -5,7 +5,6 @@ Runs share keys as long as they train under equal settings, so a later run start
 For example, a two-stage schedule forks from the constant schedule at its switch point. Loads no torch.
 """
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, RunSpec
 from trainables.storage.base import MANIFEST, STATE_FILE
 from trainables.utils.checksums import hash_file
+from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def verify_checkpoint(folder: Path) -> dict[str, Any]:
         ValueError: if a file does not match its checksum, or the manifest is not JSON.
         KeyError, TypeError: if the manifest is that of something else.
     """
-    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    manifest: dict[str, Any] = read_json(folder / MANIFEST)
     content: dict[str, Any] = manifest["stage"]
     for name, expected, actual in (
         (MANIFEST, manifest["sha256"], hash_json(content)),

@@ -13,8 +13,8 @@ from typing import TypeVar
 from trainables.utils.files import remove_folder, write_atomically, write_folder_atomically
 
 _CHECKSUM_LIST, _SUFFIX = "SHA256SUMS", ".sha256"
-_verified: dict[Path, tuple[int, int, int]] = {}
-"""Inode, size in bytes and modification time of each file when this process verified it."""
+_verified: dict[Path, tuple[int, int, int, int]] = {}
+"""Inode, size in bytes and times of each file when this process verified it."""
 _Loaded = TypeVar("_Loaded")
 
 
@@ -86,7 +86,7 @@ def verify_file(path: Path, unit: Path | None = None) -> Path:
         stat = path.stat()
     except FileNotFoundError:
         raise DamagedError(path, "is missing", unit) from None
-    state = stat.st_ino, stat.st_size, stat.st_mtime_ns
+    state = stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
     if _verified.get(path) != state:
         expected = _read_checksum(path)
         if expected is None:

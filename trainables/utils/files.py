@@ -166,7 +166,7 @@ def read_json(path: Path) -> Any:
             raise ValueError("it does not match its checksum")
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError("not JSON") from error
 
 

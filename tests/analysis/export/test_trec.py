@@ -1,6 +1,8 @@
 """A study as TREC files: ir-measures reads there what the product computes, and nothing is written by halves."""
 
+import os
 import shutil
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -129,7 +131,11 @@ def test_what_has_no_ranking_is_refused_and_nothing_is_written(tmp_path: Path, k
 def test_what_is_there_is_left_alone(results: Results, tmp_path: Path) -> None:
     (tmp_path / "trec").mkdir()
     (tmp_path / "link").symlink_to("trec")
+    killed = tmp_path / ".trec.0123abcd-1-01234567"  # of another machine, two days ago
+    killed.mkdir()
+    os.utime(killed, (time.time() - 2 * 24 * 3600,) * 2)
     assert export_trec(results, tmp_path / "link")
+    assert not killed.exists()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "trec").rglob("*")}
     with pytest.raises(UserError, match="a new or an empty folder"):
         export_trec(results, tmp_path / "trec")

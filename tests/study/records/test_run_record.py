@@ -26,7 +26,7 @@ SCORES = pd.DataFrame(
     }
 )
 CONTENT = record.encode_scores(SCORES)
-ENTRY: dict[str, Any] = {"id": "abc", "state": "finished", "summary": {"dev/R10@1": 1 / 3}}
+ENTRY: dict[str, Any] = {"id": "abc", "state": "finished", "config": {}, "summary": {"dev/R10@1": 1 / 3}}
 CURVE = [{"instances": count, "train/loss": 1 / count} for count in range(16, 20_016, 16)]
 SPLITS: list[record.Split] = ["dev", "test"]
 
@@ -80,6 +80,19 @@ def test_a_record_of_old_with_its_curve_inside_is_still_read(tmp_path: Path) -> 
     write_json(tmp_path / "runs/abc/record.json", ENTRY | {"history": CURVE})
     assert record.read_history(tmp_path, "abc") == CURVE
     assert record.is_run_finished(tmp_path, "abc")
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"state": "finished", "summary": {}}', "{}"])
+def test_what_is_no_record_is_set_aside(tmp_path: Path, split: record.Split, content: str) -> None:
+    path = record.get_run_folder(tmp_path, "abc") / record.list_record_files(split)[-1]
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    said = list[str]()
+    record.set_aside_damaged_records(tmp_path, said.append)
+    assert len(said) == 1
+    assert said[0].startswith(f"{path}: ")
+    assert record.read_run_record(tmp_path, "abc", split) is None
 
 
 @pytest.mark.parametrize("content", [b"", b'[{"instances": 16', b"{}"])

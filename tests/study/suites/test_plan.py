@@ -92,6 +92,26 @@ def test_a_damaged_plan_is_told(tmp_path: Path) -> None:
     path = suite.folder / "suite.json"
     content = json.loads(path.read_text())
     content["plan"]["alpha"] = 0.5
-    path.write_text(json.dumps({"plan": content["plan"], "hash": content["hash"]}))
+    for folder in (suite.folder, *(each.study.folder for each in suite.studies)):
+        (folder / "suite.json").write_text(json.dumps({"plan": content["plan"], "hash": content["hash"]}))
     with pytest.raises(UserError, match="its hash is not that of the plan"):
         register_suite_plan(suite)
+
+
+def test_a_damaged_plan_is_written_again_from_a_copy_as_long_as_there_is_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = loaded(tmp_path)
+    first = register_suite_plan(suite)
+    places = [suite.folder, *(each.study.folder for each in suite.studies)]
+    for damaged in (places[:1], places[1:2], places[:-1]):
+        for place in damaged:
+            (place / "suite.json").write_text("[" * 100_000)
+        check_suite_folder(suite)
+        assert register_suite_plan(suite) == first
+        assert capsys.readouterr().out.count("suite.json: not JSON; it is written again from a copy\n") == len(damaged)
+        assert {read_suite_plan(place / "suite.json")[1] for place in places} == {first[1]}
+    for place in places:
+        (place / "suite.json").write_text("{}")
+    with pytest.raises(UserError, match=r"results/suite\.json: not a plan"):
+        check_suite_folder(suite)

@@ -143,11 +143,14 @@ def check_dev_share(settings: RankerTaskSettings, dev: Path | str | None, missin
 
 
 def hash_file_stats(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the paths, sizes and modification times of the files, without opening them."""
+    """Return the SHA-256 of the paths, sizes and times of the files, without opening them.
+
+    The time of the last change of the inode tells an edited file whose size and modification time were restored.
+    """
     hasher = hashlib.sha256()
     for path in paths:
         status = path.stat()
-        hasher.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns}\n".encode())
+        hasher.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
     return hasher.hexdigest()
 
 

@@ -82,7 +82,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return the SHA-256 of the names, sizes and modification times of all source files.
+    """Return the SHA-256 of the names, sizes and times of all source files.
 
     No file is opened. 5,000 files take 0.2 s.
 
@@ -93,7 +93,7 @@ def get_source_version(settings: RankerTaskSettings) -> str:
     for library in settings.libraries:
         for module, path in _find_modules(library):
             status = path.stat()
-            hasher.update(f"{module} {path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+            hasher.update(f"{module} {path.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
     return hasher.hexdigest()
 
 
