@@ -33,14 +33,14 @@ def format_caption(results: Results) -> str:
 
 
 def list_cautions(results: Results) -> list[str]:
-    """List all cautions at full length, including the machines that computed the scores."""
+    """List all cautions at full length, including machines of several kinds."""
     return [
         *_describe_protocol(results.plan, RERANKING_NOTE),
         *_describe_label_noise(results),
         *_describe_teachers(results),
         *_describe_ranking_score(results),
         *_describe_truncation(results),
-        *_describe_machines(results),
+        *_describe_mixed_machines(results),
     ]
 
 
@@ -95,8 +95,8 @@ def _describe_truncation(results: Results) -> list[str]:
     ]
 
 
-def _describe_machines(results: Results) -> list[str]:
-    """Describe the kinds of machine that the trained systems ran on, if runs recorded them.
+def count_machines(results: Results) -> dict[int, Counter[str]]:
+    """Count the finished runs by version of the arithmetic and kind of machine, as far as they recorded them.
 
     The precision of a run follows from its settings and the version of the arithmetic, so runs of different versions
     are not compared with each other.
@@ -105,9 +105,15 @@ def _describe_machines(results: Results) -> list[str]:
     for run in results.runs:
         if run.is_finished and (environment := _get_specification_part(run.config, "environment")):
             kinds.setdefault(environment.get("arithmetic", 0), Counter())[_describe_machine(run)] += 1
+    return kinds
+
+
+def _describe_mixed_machines(results: Results) -> list[str]:
+    """Describe the machines of the trained systems, if they are of several kinds or versions of the arithmetic."""
+    kinds = count_machines(results)
     lines = [_describe_kinds(of_version) for _, of_version in sorted(kinds.items())]
     if len(kinds) < 2:
-        return lines
+        return lines if any(len(of_version) > 1 for of_version in kinds.values()) else []
     named = "; ".join(f"version {version} ({_count_runs(kinds[version].total())})" for version in sorted(kinds))
     return [
         f"Runs are from {len(kinds)} versions of the project's arithmetic, and the last digits of scores depend on it: "

@@ -16,6 +16,9 @@ STATISTICS_FILE = "data.json"
 STATISTICS_KEY = "data_statistics"
 """Key of the statistics in the configuration of the W&B run that holds the plan."""
 
+SETUP_KEY = "setup"
+"""Key of the setup next to the plan: in plan.json, and in the configuration of the W&B run that holds the plan."""
+
 
 class Statistic(BaseModel):
     """A row of `DataStatistics`."""
@@ -60,6 +63,21 @@ class DataStatistics(BaseModel):
         return ["statistic", *self.columns], rows
 
 
+class Setup(BaseModel):
+    """Names, date and code of a study's start, for people. No part of the plan, and no result depends on them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    """Name of the model: a hub id, a folder of an installed package, or the last name of a folder."""
+    data: str
+    """Task, and the last names of the files and folders that it is read from."""
+    date: str
+    """Day in UTC on which this version of the plan was written, such as 2026-07-31."""
+    commit: str | None = None
+    """Commit of the code, with a plus sign if tracked files differed. If None, the code was no repository."""
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
     """A study: its plan, its runs and what else was recorded.
@@ -74,6 +92,7 @@ class Results:
             study did not write them.
         statistics: statistics of the data. None if the study did not write them.
         server_address: address of the project, if the study was read from a server.
+        setup: names of model and data, date and commit. None if the study did not write them.
     """
 
     plan: Plan
@@ -84,6 +103,7 @@ class Results:
     queries: pd.DataFrame | None = None
     statistics: DataStatistics | None = None
     server_address: str | None = None
+    setup: Setup | None = None
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same content.
@@ -96,7 +116,7 @@ class Results:
             same_queries = self.queries is other.queries
         else:
             same_queries = self.queries.equals(other.queries)
-        mine, theirs = ((r.plan, r.plan_hash, r.runs, r.search, r.statistics) for r in (self, other))
+        mine, theirs = ((r.plan, r.plan_hash, r.runs, r.search, r.statistics, r.setup) for r in (self, other))
         return same_queries and mine == theirs
 
 

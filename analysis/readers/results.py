@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from analysis.data.json_files import History, drop_empty_objects, read_object, sort_keys
 from analysis.data.plan import Plan
 from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
-from analysis.data.results import STATISTICS_FILE, STATISTICS_KEY, DataStatistics, Results
+from analysis.data.results import SETUP_KEY, STATISTICS_FILE, STATISTICS_KEY, DataStatistics, Results, Setup
 from analysis.data.run import Run
 from analysis.data.scores import Evaluator
 from analysis.data.search_log import SearchLog
@@ -109,11 +109,12 @@ def read_records(folder: Path | str) -> Results:
         for name in ("search.json", STATISTICS_FILE)
     )
     queries = read_queries(study_folder / QUERIES_FILE) if (study_folder / QUERIES_FILE).is_file() else None
-    return _build_results(_PlanDocuments(stored["plan"], plan_hash, search, queries, statistics), runs, str(folder))
+    documents = _PlanDocuments(stored["plan"], plan_hash, search, queries, statistics, stored.get(SETUP_KEY))
+    return _build_results(documents, runs, str(folder))
 
 
 class _PlanDocuments(NamedTuple):
-    """A plan and its hash, with the log of the searches, the queries and the statistics of the data.
+    """A plan and its hash, with the log of the searches, the queries, the statistics of the data and the setup.
 
     The hash is not that of the plan as returned by W&B: there 1.0 becomes 1, and {} is absent.
     """
@@ -123,6 +124,7 @@ class _PlanDocuments(NamedTuple):
     search: dict[str, Any] | None
     queries: pd.DataFrame | None
     statistics: dict[str, Any] | None
+    setup: dict[str, Any] | None
 
 
 def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Path], where: str) -> _PlanDocuments:
@@ -151,7 +153,8 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
     query_run = find_latest([run for run in wandb_runs if run.id in files])
     queries = read_queries(files[query_run.id], query_run.summary.get(SHA256_KEY)) if query_run else None
     searches, statistics = search.config["search"] if search else None, latest_plan.get(STATISTICS_KEY)
-    return _PlanDocuments(latest_plan["plan"], plan_hash, searches, queries, statistics)
+    setup = latest_plan.get(SETUP_KEY)
+    return _PlanDocuments(latest_plan["plan"], plan_hash, searches, queries, statistics, setup)
 
 
 def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
@@ -182,7 +185,8 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
     runs, stored = sorted(cleaned, key=lambda run: run.id), documents.statistics
     statistics = None if stored is None else _parse_model(DataStatistics, stored, f"statistics of the data in {where}")
-    return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries, statistics)
+    setup = None if documents.setup is None else _parse_model(Setup, documents.setup, f"setup in {where}")
+    return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries, statistics, setup=setup)
 
 
 def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:

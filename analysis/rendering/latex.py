@@ -71,6 +71,7 @@ def render_latex(analysis: ReportData) -> str:
     tables += [_build_seed_table(section, caution) for section in sections.build_seed_sections(analysis)]
     if strata:
         tables += [_build_strata_table(strata, attribute, plan) for attribute in strata.attributes]
+    tables += [_build_setup_table(section) for section in sections.build_setup_sections(analysis)]
     tables += [_build_data_table(section) for section in sections.build_data_sections(analysis.results.statistics)]
     return render_template("tables.tex.j2", tables=tables)
 
@@ -171,6 +172,11 @@ def _build_strata_table(table: StrataTable, attribute: QueryAttribute, plan: Pla
     caption += table.format_legend(plan)
     label = _make_label(f"strata-{attribute.name}")
     return _Table(caption, label, Raw("l" * len(header)), [*map(_break_title, header)], rows)
+
+
+def _build_setup_table(section: sections.Section) -> _Table:
+    columns = Raw(rf"l{_WRAPPED_COLUMN}{{.7\textwidth}}")
+    return _Table(section.legend, Raw("setup"), columns, section.header, section.rows, "table*")
 
 
 def _build_data_table(section: sections.Section) -> _Table:

@@ -26,6 +26,7 @@ from analysis.rendering.sections import (
     build_sample_size_sections,
     build_search_sections,
     build_seed_sections,
+    build_setup_sections,
     build_strata_sections,
 )
 from analysis.rendering.summary import answer_questions
@@ -106,6 +107,7 @@ def _collect_values(analysis: ReportData) -> dict[str, Any]:
             *build_sample_size_sections(analysis),
             *build_search_sections(analysis),
             *build_strata_sections(analysis),
+            *build_setup_sections(analysis),
             *build_data_sections(analysis.results.statistics),
         ],
     }

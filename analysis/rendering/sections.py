@@ -10,6 +10,7 @@ from analysis.data.cost import compute_run_seconds
 from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering import cells as render
+from analysis.rendering import setup
 from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
@@ -224,6 +225,12 @@ def build_search_sections(analysis: ReportData) -> list[Section]:
         legend = importance.LEGEND.format(split=plan.search_split)
         built.append(Section("Importance of the hyperparameters", *cells, legend))
     return built
+
+
+def build_setup_sections(analysis: ReportData) -> list[Section]:
+    """Build the setup of the study: model, data, training, date, code and machines."""
+    rows = setup.build_setup_rows(analysis.results)
+    return [Section("Setup", setup.HEADER, rows, setup.LEGEND)] if rows else []
 
 
 def build_data_sections(statistics: DataStatistics | None) -> list[Section]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
 from study.execution.slots import resolve_environment
+from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
 from trainables.models.pretrained import check_model_settings, hash_model_files, resolve_model_path
@@ -41,7 +42,15 @@ def resolve_study(
     curriculum = study.curriculum.model_copy(update={"vectors": vectors and hash_vectors_file(vectors)})
     study = resolve_length(study.model_copy(update={"curriculum": curriculum}), prepared)
     inputs = ResolvedInputs(
-        prepared.fingerprint, digest, path, environment, prepared.domains, curriculum.vectors, vectors
+        prepared.fingerprint,
+        digest,
+        path,
+        environment,
+        prepared.domains,
+        curriculum.vectors,
+        vectors,
+        get_model_label(study.model.name),
+        study.task.describe_source(),
     )
     return study, inputs, prepared
 

@@ -15,6 +15,7 @@ from analysis.tables.main import ReportData
 from study.config.schema import Study
 from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_finished_study, select_run
 from study.models.weights import load_final_weights
+from study.plan.study_file import get_model_label
 from study.records.run_record import get_scores_path, read_run_record
 from trainables.models.pretrained import read_licence
 from trainables.reranking.models import ENSEMBLE_FILE
@@ -251,7 +252,7 @@ def _collect_facts(
         **exported._asdict(),
         check=check,
         fingerprint=specification.data,
-        base=name if is_id or name.startswith("package:") else path.name,
+        base=get_model_label(name),
         base_id=name if is_id else None,
         licence=read_licence(path),
         settings=dict(_list_settings(specification.model_dump(mode="json"))),

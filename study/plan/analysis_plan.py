@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.data.plan import HYPERPARAMETERS
+from analysis.data.results import SETUP_KEY
 from search_spaces.registry import StudyType
 from study.config.loader import Study
 from study.config.spaces import list_hyperparameters
@@ -146,7 +147,13 @@ class RegisteredPlan(NamedTuple):
     changes: list[str]
 
 
-def register_plan(study: Study, model_digest: str, folder: Path, data: dict[str, Any] | None = None) -> RegisteredPlan:
+def register_plan(
+    study: Study,
+    model_digest: str,
+    folder: Path,
+    data: dict[str, Any] | None = None,
+    setup: dict[str, Any] | None = None,
+) -> RegisteredPlan:
     """Return the current plan, and write it to plan.json if it is new.
 
     A plan that differs from the existing one becomes its next version. Comparisons that are added after test scores
@@ -157,6 +164,7 @@ def register_plan(study: Study, model_digest: str, folder: Path, data: dict[str,
         model_digest: digest of the files of the model.
         folder: folder of the study's results.
         data: description of the data, from `DataBackend.describe_data`. If None, the data is not known yet.
+        setup: names for people, stored next to the plan: neither the plan nor its hash contains them.
 
     Raises:
         UserError: if the folder contains results of another study, or test scores from other settings.
@@ -178,7 +186,8 @@ def register_plan(study: Study, model_digest: str, folder: Path, data: dict[str,
         new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
         if new and has_test_scores(folder):
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
-    write_json(folder / PLAN_FILE, {"plan": plan, "hash": hash_json(plan)}, with_checksum=True)
+    document = {"plan": plan, "hash": hash_json(plan), **({SETUP_KEY: setup} if setup else {})}
+    write_json(folder / PLAN_FILE, document, with_checksum=True)
     return RegisteredPlan(plan, hash_json(plan), changes)
 
 

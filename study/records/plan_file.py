@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.data.results import SETUP_KEY
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
@@ -46,6 +47,12 @@ def read_suite_plan(path: Path) -> dict[str, Any]:
         FileNotFoundError: if there is no such file.
     """
     return _read_document(path, ("suite", "version", "studies"), str(path))
+
+
+def read_setup(path: Path) -> dict[str, Any] | None:
+    """Return what `study.records.provenance.describe_setup` wrote next to a plan, or None for a plan without it."""
+    setup: dict[str, Any] | None = read_json(path).get(SETUP_KEY)
+    return setup
 
 
 def _read_document(path: Path, keys: Sequence[str], where: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -51,6 +52,16 @@ def get_commit() -> str | None:
     """Return the commit of the code, with a plus sign if tracked files differ; None outside a repository."""
     head = _run_git("rev-parse", "HEAD") if (_ROOT / ".git").exists() else None
     return head and head + ("+" if _run_git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def describe_setup(model: str, data: str) -> dict[str, Any]:
+    """Return what a plan is made with: the names of model and data, the date and the commit of the code.
+
+    Args:
+        model: name of the model for people.
+        data: name of the data for people.
+    """
+    return {"model": model, "data": data, "date": datetime.now(UTC).date().isoformat(), "commit": get_commit()}
 
 
 def _run_git(*arguments: str) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any
 from analysis.data.query_attributes import QUERIES_FILE
 from analysis.data.results import STATISTICS_FILE
 from study.records import run_record
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan
+from study.records.plan_file import PLAN_FILE, STUDY_FILE, SUITE_FILE, read_plan
 from study.records.run_record import Split
 from trainables.storage import open_storage
 from trainables.utils.errors import UserError
@@ -145,13 +145,13 @@ class RemoteRecords:
         self._upload_files(folder, sorted(path for path in new_paths if Path(path).name in markers))
 
     def upload_study(self, folder: Path) -> None:
-        """Upload the plans, statistics of the data, search log, query attributes, sweep trials and report.
+        """Upload plans, study file, statistics of the data, search log, query attributes, sweep trials and report.
 
         Existing files of the copy are replaced.
         """
         paths = [*folder.glob("swept/*.json"), *folder.glob("report/**/*")]
         others = (path.relative_to(folder).as_posix() for path in paths if path.is_file())
-        names = (PLAN_FILE, SUITE_FILE, STATISTICS_FILE, "search.json", QUERIES_FILE, *others)
+        names = (PLAN_FILE, STUDY_FILE, SUITE_FILE, STATISTICS_FILE, "search.json", QUERIES_FILE, *others)
         self._upload_files(folder, [name for name in names if (folder / name).is_file()])
 
     def download_study(self, folder: Path, study: str) -> list[str]:

@@ -35,6 +35,8 @@ class ResolvedInputs(NamedTuple):
         domains: digest of the domains of the queries; None if they have no domains.
         vectors: digest of the file of word vectors; None if there is no such file.
         vectors_path: path of the file of word vectors.
+        model_label: name of the model for people.
+        data_label: name of the data for people.
     """
 
     fingerprint: str
@@ -44,6 +46,8 @@ class ResolvedInputs(NamedTuple):
     domains: str | None = None
     vectors: str | None = None
     vectors_path: Path | None = None
+    model_label: str = ""
+    data_label: str = ""
 
 
 class Configuration(NamedTuple):
@@ -192,6 +196,8 @@ class ConfigurationFactory:
             "specification_id": run.id,
             "configuration_id": configuration.id,
             "task": self.study.task.name,
+            "data": self.resolved.data_label,
+            "model": self.resolved.model_label if run.model else None,
             "variant": configuration.name,
             **configuration.smoothing.model_dump(mode="json"),
             **{name: getattr(configuration.smoothing, name) for name in self.study.search.loss_params},

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256
-from analysis.data.results import STATISTICS_KEY
+from analysis.data.results import SETUP_KEY, STATISTICS_KEY
 from analysis.readers.wandb_offline import PROVENANCE
 from study.records.data_statistics import read_data_statistics
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
+from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_setup, read_suite_plan
 from study.records.run_name import format_run_name
 from study.records.run_record import Split, get_scores_path, read_history, read_run_record
 from study.records.search_log import read_search_log
@@ -131,6 +131,8 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
     files: dict[str, Path] = {}
     if document == "plan":
         config["plan"], summary = plan, {}
+        if setup := read_setup(folder / PLAN_FILE):
+            config[SETUP_KEY] = setup
         if statistics := read_data_statistics(folder):
             config[STATISTICS_KEY] = statistics
     elif document == "suite":

@@ -15,6 +15,7 @@ from search_spaces.space import Params, collect_values, enumerate_space, split_i
 from study.config.schema import Study
 from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
+from study.plan.study_file import format_variable_name, make_portable
 from study.scheduling.objectives import get_directions, get_objectives
 from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.utils.errors import UserError
@@ -54,39 +55,27 @@ class StudyReference(NamedTuple):
         machine is read from environment variables.
         """
         variables = self.variables
-        arguments = [f"${{{_STUDY_FILE}}}" if _STUDY_FILE in variables else _make_portable(self.name)]
+        arguments = [f"${{{_STUDY_FILE}}}" if _STUDY_FILE in variables else make_portable(self.name)]
         for override in self.overrides:
             key = override.partition("=")[0].strip()
-            is_variable = _format_variable_name(key) in variables
-            arguments.append(f"{key}=${{{_format_variable_name(key)}}}" if is_variable else _make_portable(override))
+            is_variable = format_variable_name(key) in variables
+            arguments.append(f"{key}=${{{format_variable_name(key)}}}" if is_variable else make_portable(override))
         return arguments
 
     @property
     def variables(self) -> dict[str, str]:
         """These environment variables, with their values on this machine."""
         variables = {}
-        if self.name.startswith("${") or _MACHINE_SPECIFIC.search(_make_portable(self.name)):
+        if self.name.startswith("${") or _MACHINE_SPECIFIC.search(make_portable(self.name)):
             variables[_STUDY_FILE] = expand_variables(self.name)
         for override in self.overrides:
             key, _, value = (part.strip() for part in override.partition("="))
-            if _MACHINE_SPECIFIC.search(_make_portable(override)):
-                variables[_format_variable_name(key)] = value
+            if _MACHINE_SPECIFIC.search(make_portable(override)):
+                variables[format_variable_name(key)] = value
         return variables
 
 
 _STUDY_FILE = "STUDY_FILE"
-
-
-def _format_variable_name(key: str) -> str:
-    return "STUDY_" + re.sub(r"\W", "_", key).upper()
-
-
-def _make_portable(argument: str) -> str:
-    """Return the argument with paths relative to the working directory or the home folder."""
-    for folder, name in ((Path.cwd(), "."), (Path.home(), "~")):
-        if folder != Path(folder.anchor):
-            argument = re.sub(rf"(?<![\w.~-]){re.escape(str(folder))}(?=/|$|['\"])", name, argument)
-    return argument
 
 
 class SweepScheduler(NamedTuple):

@@ -7,8 +7,10 @@ from study.config.loader import Study
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
 from study.plan.analysis_plan import check_folder, register_plan
+from study.plan.study_file import write_study_file
 from study.records.data_statistics import write_data_statistics
 from study.records.plan_file import PLAN_FILE
+from study.records.provenance import describe_setup
 from study.records.remote import RemoteRecords
 from study.records.run_record import read_run_record, set_aside_damaged_records
 from study.scheduling.trials import ResolvedInputs
@@ -56,13 +58,16 @@ def open_study(study: Study) -> OpenStudy:
     if remote_records:
         run_ids = remote_records.download_study(folder, study.name)
         print_line(f"downloaded {len(run_ids)} run{'s' * (len(run_ids) != 1)} from {study.records_url}")
+    given = study
     study, resolved, prepared = resolve_study(study, cluster, print_line)
     _check_recorded_inputs(folder, resolved)
     data = study.study_type.trainable.data_backend
     data.check_data(study, prepared)
     study = study.model_copy(update={"task": prepared.settings})
     with Leases(open_storage(str(folder))).acquire(f".{PLAN_FILE}"):
-        plan = register_plan(study, resolved.model_digest, folder, data.describe_data(prepared))
+        setup = describe_setup(resolved.model_label, resolved.data_label)
+        plan = register_plan(study, resolved.model_digest, folder, data.describe_data(prepared), setup)
+        write_study_file(given, folder)
         write_data_statistics(folder, study.study_type.trainable.load_statistics(prepared))
     version = plan.document["version"]
     if plan.changes:

@@ -30,6 +30,20 @@ STATISTICS: dict[str, Any] = {
     "legend": "Words are separated by white space.",
 }
 """Of the data, with a mean that is whole, which W&B returns as an integer."""
+SETUP = {"model": "org/bert", "data": "docstrings: texts", "date": "2026-07-31", "commit": "0123abc+"}
+"""Of the start, next to the plan."""
+SETTINGS: dict[str, Any] = {
+    "model": {"name": "sha256:0123456789abcdef", "layers": None, "frozen_layers": 3, "max_length": 40},
+    "task": {
+        "candidates": 10,
+        "train_candidates": 20,
+        "sampler": {"name": "random"},
+        "evaluation_sampler": {"name": "bm25"},
+    },
+    "training": {"instances": 8192, "batch_size": 32, "learning_rate": 5e-6, "negatives": 9},
+    "search": {"learning_rate": [1e-5, 2e-5]},
+}
+"""Of a plan, by section: those that the report shows."""
 ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}
 TRAINED = {
     "training": {"instances": 640, "precision": "bf16", "evaluation_precision": "fp32", "threads": 1},
@@ -211,7 +225,7 @@ def write_records(
         queries.to_parquet(folder / "queries.parquet", index=False)
     if statistics is not None:
         (folder / "data.json").write_text(json.dumps(statistics))
-    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan)}))
+    (folder / "plan.json").write_text(json.dumps({"plan": plan, "hash": hash_json(plan), "setup": SETUP}))
     for run in runs:
         place = folder / "runs" / run.id
         place.mkdir(parents=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from study.tracking.offline_files import wait_until_written
-from tests.analysis.builders import Made
+from tests.analysis.builders import SETUP, Made
 from trainables.utils.hashing import hash_json
 
 
@@ -41,7 +41,7 @@ def write_wandb(
 ) -> None:
     """The runs through the W&B client; with `resume`, the test evaluation is a second part of the run."""
     with environment(folder):
-        config = {"study": plan["study"], "plan_hash": hash_json(plan), "plan": plan}
+        config = {"study": plan["study"], "plan_hash": hash_json(plan), "plan": plan, "setup": SETUP}
         config |= {} if statistics is None else {"data_statistics": statistics}
         session(folder, f"plan-{hash_json(plan)}", "plan", config)
         if search is not None:

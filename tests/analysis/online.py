@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from tests.analysis.builders import Made
+from tests.analysis.builders import SETUP, Made
 from tests.analysis.offline import fill
 from tests.wandb_server import Server
 from trainables.utils.hashing import hash_json
@@ -47,7 +47,7 @@ def log_study(
     """The study as it stands in W&B; what a study does beside its runs, and a sweep's agent, are logged too."""
     common = {"study": plan["study"], "plan_hash": hash_json(plan)}
     kept = {} if statistics is None else {"data_statistics": statistics}
-    log(project, folder, f"plan-{hash_json(plan)}", "plan", {**common, "plan": plan, **kept})
+    log(project, folder, f"plan-{hash_json(plan)}", "plan", {**common, "plan": plan, "setup": SETUP, **kept})
     if search is not None:
         log(project, folder, f"search-{hash_json(plan)}", "search", {**common, "search": search})
     if queries is not None:

