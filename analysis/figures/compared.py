@@ -3,7 +3,7 @@
 from typing import Any
 
 from analysis.data.configurations import mean_and_std
-from analysis.figures.style import compute_interval_factor, get_colour, subplots
+from analysis.figures.style import add_legend, compute_interval_factor, get_colour, subplots
 from analysis.tables.main import ReportData
 
 
@@ -42,5 +42,5 @@ def plot_compared_values(analysis: ReportData) -> Any:
     axis.set(xlabel=plan.symbol if name == plan.strength else name, ylabel=f"{plan.test_split} {plan.metric}")
     labels = [tick.replace("_", "-") if isinstance(tick, str) else f"{tick:g}" for tick in ticks]
     axis.set_xticks(list(places.values()), labels)
-    figure.legend(loc="outside lower center", ncols=3)
+    add_legend(figure, ncols=3)
     return figure

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from analysis.figures.style import subplots
+from analysis.figures.style import add_legend, subplots
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
@@ -100,7 +100,7 @@ def draw_effects(
         axis.margins(x=0.08)
     better = "lower" if metric in LOWER_IS_BETTER else "higher"
     axes[-1].set_xlabel(f"difference in {split} {metric} ({better} is better)")
-    figure.legend(handles=_make_handles(comparisons), loc="outside lower center", ncols=4, columnspacing=1.4)
+    add_legend(figure, handles=_make_handles(comparisons), ncols=4, columnspacing=1.4)
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
-from analysis.figures.style import get_colour, get_line_style, make_locator, subplots
+from analysis.figures.style import add_legend, get_colour, get_line_style, make_locator, subplots
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
@@ -68,7 +68,7 @@ def plot_learning_curves(analysis: ReportData) -> Any:
     if switches:
         handles, labels = [*handles, axes[0].lines[-1]], [*labels, "switch point"]
     columns = len(labels) if len(labels) <= _MAX_BANDS + 2 else -(-len(labels) // -(-len(labels) // _COLUMNS))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.2)
+    add_legend(figure, handles, labels, ncols=columns, columnspacing=1.4, handlelength=2.2)
     return figure
 
 

@@ -15,7 +15,7 @@ from analysis.data.plan import Plan
 from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
 from analysis.export.optuna import create_optuna_study, to_distributions
 from analysis.figures.smoothing import draw_baseline
-from analysis.figures.style import CHOSEN, get_colour, run_pyplot, subplots
+from analysis.figures.style import CHOSEN, add_legend, get_colour, run_pyplot, subplots
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
@@ -105,7 +105,7 @@ def plot_pareto_front(analysis: ReportData, system: str) -> Any:
     if chosen is not None:
         axis.plot(*((chosen.objectives or {})[name] for name in shown), **CHOSEN)
     axis.get_legend().remove()
-    axis.figure.legend(loc="outside lower center", ncols=3)
+    add_legend(axis.figure, ncols=3)
     axis.set_title(_describe(analysis, system, search))
     return axis.figure
 
@@ -134,7 +134,7 @@ def plot_importances(analysis: ReportData) -> Any:
             title=name, xlabel="share of variance", xlim=(0, 1.16), xticks=(0, 0.5, 1), ylim=(len(own) - 0.4, -0.6)
         )
     if len(objectives) > 1:
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(objectives))
+        add_legend(figure, *axes[0].get_legend_handles_labels(), ncols=len(objectives))
     return figure
 
 

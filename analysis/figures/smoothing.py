@@ -8,7 +8,15 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from analysis.data.configurations import Configuration
-from analysis.figures.style import CHOSEN, compute_interval_factor, get_colour, make_locator, run_pyplot, subplots
+from analysis.figures.style import (
+    CHOSEN,
+    add_legend,
+    compute_interval_factor,
+    get_colour,
+    make_locator,
+    run_pyplot,
+    subplots,
+)
 from analysis.tables.importance import silence_optuna
 from analysis.tables.main import ReportData
 
@@ -87,7 +95,7 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
         Line2D([], [], marker="o", color="0.4", linestyle="", markersize=9, markerfacecolor="none", label="chosen"),
         Line2D([], [], color="0.4", linestyle="--", linewidth=1, label=plan.systems[0]),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.4)
+    add_legend(figure, handles=handles, ncols=3, columnspacing=1.4)
     return figure
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.style import get_colour, subplots
+from analysis.figures.style import add_legend, get_colour, subplots
 from analysis.tables.main import ReportData
 from analysis.tables.query_groups import QueryAttribute
 from analysis.tables.strata import StrataTable
@@ -38,7 +38,7 @@ def plot_strata(analysis: ReportData) -> Any:
         axis.set(title=attribute.title, xlim=(-0.5, len(names) - 0.5))
     figure.supylabel(f"{plan.get_split(table.phase)} {plan.metric}", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.6)
+    add_legend(figure, handles, labels, ncols=len(labels), columnspacing=1.6)
     return figure
 
 

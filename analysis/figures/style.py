@@ -97,6 +97,30 @@ def subplots(
     )
 
 
+def add_legend(figure: Any, *entries: Any, ncols: int, **style: Any) -> None:
+    """Add a legend below the panels, in as many columns as fit into the width of the figure.
+
+    A figure grows by the rows that a legend in one row would not have.
+
+    Args:
+        figure: the figure.
+        entries: handles and labels. If there are none, those of the panels.
+        ncols: most columns.
+        style: further arguments of matplotlib's legend, such as `handles`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)  # measures text
+    for columns in range(ncols, 0, -1):
+        legend = figure.legend(*entries, loc="outside lower center", ncols=columns, **style)
+        extent = legend.get_window_extent()
+        if columns == 1 or extent.width <= figure.bbox.width:
+            break
+        legend.remove()
+    rows, most = (-(-len(legend.get_texts()) // number) for number in (columns, ncols))
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi * (1 - most / rows))
+
+
 def run_pyplot(plot: Callable[[], Any], size: tuple[float, float]) -> Any:
     """Call a function of Optuna that draws with pyplot; return its axes, drawn in the house style.
 
