@@ -27,11 +27,11 @@ import pandas as pd
 from analysis import figures
 from analysis.data.results import Results
 from analysis.export import optuna as optuna_file
+from analysis.export.report_folder import move_report
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering import latex, pages
 from analysis.rendering.escaping import render_csv
-from analysis.rendering.output import move_report
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
 from analysis.tables.by_metric import build_subset_scores

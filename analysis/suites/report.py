@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from analysis.export.report_folder import move_report
 from analysis.rendering.cells import format_terminal_table
 from analysis.rendering.escaping import render_csv, render_template
 from analysis.rendering.latex import render_sections
-from analysis.rendering.output import move_report
 from analysis.suites.data import SuiteData, build_suite_data
 from analysis.suites.results import SuiteResults
 from analysis.suites.tables import build_sections
