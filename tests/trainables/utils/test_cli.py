@@ -192,8 +192,9 @@ def test_a_damaged_file_is_removed_when_it_is_told(tmp_path: Path) -> None:
 def test_a_json_file_that_cannot_be_written_is_a_mistake_and_a_full_disk_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UserError, match=f"--json: {tmp_path}: .*; expected a file that can be written"):
-        write_json_option(tmp_path, {})
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=f"--json: {tmp_path}/file/x: .*; expected a file that can be written"):
+        write_json_option(tmp_path / "file" / "x", {})
 
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
