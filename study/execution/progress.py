@@ -1,11 +1,13 @@
 """Progress of running studies: a line of the log for each ended trial, and what the live view shows."""
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from study.records.run_name import format_run_name
-from study.records.run_record import SPLITS
+from study.records.run_record import SPLITS, Split
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.utils.console import print_line
@@ -22,21 +24,26 @@ class ProgressReporter:
     """
 
     def __init__(self, schedulers: Sequence[BaseScheduler], view: LiveView) -> None:
-        self._n_ended, self._parts_reported, self._has_several = 0, 0, len(schedulers) > 1
+        self._parts_reported, self._has_several = 0, len(schedulers) > 1
         self._best_scores = {each.study.name: _BestScores(each) for each in schedulers}
-        self._view, self._total = view, sum(each.n_trials for each in schedulers)
-        self._n_finished_before = sum(map(_count_finished, schedulers))
-        self.restart_clock()
+        self._view, self._remaining = view, _Remaining(schedulers)
+        self._concurrent = 0
+        self._restart_clock()
         for name in reversed(self._best_scores):  # the view shows those of the last one
-            self._show(name, "")
+            self._show(name)
 
-    def restart_clock(self) -> None:
-        """Restart the clock of the time estimate: earlier trials no longer count in it."""
-        self._start_time, self._n_ended_before = time.monotonic(), self._n_ended
+    def start_clock(self, concurrent: int) -> None:
+        """Start the clock of the time left, which is the recorded one of so many trials at once until a trial ends."""
+        self._concurrent = concurrent
+        self._restart_clock()
+
+    def _restart_clock(self) -> None:
+        """Restart the clock: the trials that have ended until now say no longer how many run at once."""
+        self._start_time, self._seconds_done = time.monotonic(), 0.0
 
     def report_precompute(self, done: int, total: int) -> None:
         """Report how many parts of the frozen layers' outputs exist. Runs start after the last part."""
-        self.restart_clock()
+        self._restart_clock()
         self._view.set_progress("frozen layers", done, total)
         if done >= self._parts_reported + total / 5 or done == total > self._parts_reported:
             self._parts_reported = done
@@ -58,23 +65,31 @@ class ProgressReporter:
             request: the trial.
             entry: its run record.
         """
-        self._n_ended += 1
-        count, name = self._n_finished_before + self._n_ended, self._format_name(request)
-        best_scores = self._best_scores[request.labels["study"]]
-        elapsed = time.monotonic() - self._start_time
-        seconds_left = elapsed / (self._n_ended - self._n_ended_before) * max(0, self._total - count)
-        time_left = f"about {seconds_left / 60:.0f} min left"
+        name, best_scores = self._format_name(request), self._best_scores[request.labels["study"]]
+        self._remaining.add(request, entry)
+        self._seconds_done += self._remaining.get_seconds(request.labels["study"], request.split)
+        count = self._remaining.n_done
         print_line(
-            f"{count:3}/{self._total}  {name:40} {_format_result(request, entry, best_scores.metric)}  {time_left}"
+            f"{count:3}/{self._remaining.n_trials}  {name:40} "
+            f"{_format_result(request, entry, best_scores.metric)}  {self.describe_time_left()}".rstrip()
         )
         for line in entry.get("damaged", []):
             print_line(f"{'':9}{line}")
         self._view.end(self._format_trial(request))
         best_scores.add(request, entry)
-        self._show(request.labels["study"], time_left)
+        self._show(request.labels["study"])
 
-    def _show(self, study: str, note: str) -> None:
-        self._view.set_progress("trials", self._n_finished_before + self._n_ended, self._total, note)
+    def describe_time_left(self) -> str:
+        """Return the time left in words, empty if no trial has ended, in this start or before."""
+        seconds = self._remaining.sum_seconds()
+        if not seconds and self._remaining.n_done < self._remaining.n_trials:
+            return ""
+        elapsed = time.monotonic() - self._start_time
+        at_once = self._seconds_done / elapsed if self._seconds_done and elapsed else self._concurrent
+        return f"about {seconds / at_once / 60:.0f} min left" if at_once else ""
+
+    def _show(self, study: str) -> None:
+        self._view.set_progress("trials", self._remaining.n_done, self._remaining.n_trials, self.describe_time_left())
         scores = self._best_scores[study]
         title = f"best dev {scores.metric}" + (f" of {study}" if self._has_several else "")
         for system, score in scores.by_system.items():
@@ -86,6 +101,64 @@ class ProgressReporter:
     def _format_name(self, request: TrialRequest) -> str:
         name = format_run_name(request.labels)
         return f"{request.labels['study']}: {name}" if self._has_several else name
+
+
+class _Remaining:
+    """The trials of all studies that have not ended, and the seconds that they take.
+
+    A trial takes as long as those of the same study and split that have ended, in this start or before. If none has,
+    it takes as long as those of the split in the other studies of a suite, or as any.
+
+    Args:
+        schedulers: the trials of each study.
+    """
+
+    def __init__(self, schedulers: Sequence[BaseScheduler]) -> None:
+        self._schedulers = schedulers
+        self._done = dict.fromkeys(((each.study.name, split) for each in schedulers for split in SPLITS), 0)
+        self._seconds = defaultdict[tuple[str, Split], list[float]](list)
+        for each in schedulers:
+            runs = {run.id: run for item in each.configurations for run in item.runs}.values()
+            for run, split in (
+                (run, split) for run in runs for split in SPLITS if each.store.is_finished(run.id, split)
+            ):
+                self._add(each.study.name, split, run.training is not None, each.store.get_summary(run.id, split) or {})
+
+    @property
+    def n_trials(self) -> int:
+        """Number of trials, finished ones included."""
+        return sum(each.n_trials for each in self._schedulers)
+
+    @property
+    def n_done(self) -> int:
+        """Number of trials that have ended."""
+        return sum(self._done.values())
+
+    def add(self, request: TrialRequest, entry: dict[str, Any]) -> None:
+        """Take an ended trial into account."""
+        is_trained = request.trial.specification.training is not None
+        self._add(request.labels["study"], request.split, is_trained, entry["summary"])
+
+    def _add(self, study: str, split: Split, is_trained: bool, summary: dict[str, Any]) -> None:
+        self._done[study, split] += 1
+        if is_trained and (seconds := _get_seconds(summary)):  # a ranking that is not trained takes no time
+            self._seconds[study, split].append(seconds)
+
+    def get_seconds(self, study: str, split: Split) -> float:
+        """Return the mean seconds of a trial; 0 if none is known."""
+        known = self._seconds[study, split] or [
+            it for key, own in self._seconds.items() for it in own if key[1] == split
+        ]
+        return fmean(known or [seconds for own in self._seconds.values() for seconds in own] or [0.0])
+
+    def sum_seconds(self) -> float:
+        """Return the seconds that the remaining trials take together."""
+        total = 0.0
+        for each in self._schedulers:
+            for split, n_trials in each.count_trials().items():
+                n_left = max(0, n_trials - self._done[each.study.name, split])
+                total += n_left * self.get_seconds(each.study.name, split)
+        return total
 
 
 class _BestScores:
@@ -126,9 +199,8 @@ class _BestScores:
             self.by_system[system] = self._choose(mean, self.by_system.get(system, mean))
 
 
-def _count_finished(scheduler: BaseScheduler) -> int:
-    runs = [run for configuration in scheduler.configurations for run in configuration.runs]
-    return sum(scheduler.store.is_finished(run.id, split) for run in runs for split in SPLITS)
+def _get_seconds(summary: dict[str, Any]) -> float:
+    return float(summary.get("seconds", summary.get("test/seconds", 0.0)))
 
 
 def _format_result(request: TrialRequest, entry: dict[str, Any], metric: str) -> str:
@@ -136,7 +208,6 @@ def _format_result(request: TrialRequest, entry: dict[str, Any], metric: str) ->
         return f"FAILED: {entry['summary']['error']}"
     key = f"{request.split}/{metric}"
     summary = entry["summary"]
-    seconds = summary.get("seconds", summary.get("test/seconds", 0.0))
     reused = summary.get("instances_reused", 0)
     shared = f", {reused} instances shared" if reused else ""
-    return f"{key} {summary[key]:.4f}  {seconds:.0f} s{shared}"
+    return f"{key} {summary[key]:.4f}  {_get_seconds(summary):.0f} s{shared}"

@@ -64,9 +64,13 @@ class BaseScheduler(ABC):
         """All configurations so far."""
 
     @property
-    @abstractmethod
     def n_trials(self) -> int:
         """Number of trials in total, finished ones included."""
+        return sum(self.count_trials().values())
+
+    @abstractmethod
+    def count_trials(self) -> dict[Split, int]:
+        """Return the number of trials by the split that they evaluate, finished ones included."""
 
     @property
     @abstractmethod

@@ -17,7 +17,7 @@ from study.config.schema import Study
 from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
 from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.kept_models import is_model_kept
-from study.records.run_record import has_test_scores
+from study.records.run_record import Split, has_test_scores
 from study.records.run_store import RunStore
 from study.scheduling.evaluation import make_test_evaluate
 from study.scheduling.objectives import get_directions, select_best, select_best_run
@@ -97,9 +97,8 @@ class StudyScheduler(BaseScheduler):
         proposed = [item for search in self.searches.values() for item in search.configurations]
         return [*self._fixed, *proposed, *self._list_unproposed_swept(), *self._confirming, *self._list_scorers()]
 
-    @property
-    def n_trials(self) -> int:
-        """Number of training and test trials of the whole study, finished ones included.
+    def count_trials(self) -> dict[Split, int]:
+        """Return the number of trials of the whole study by the split that they evaluate, finished ones included.
 
         Racing and a sequential confirmation may reduce it.
         """
@@ -111,8 +110,8 @@ class StudyScheduler(BaseScheduler):
         )
         searched += len(self._list_unproposed_swept())
         confirmed = len(self._confirming) or tested + (0 if self.study.has_serving_seeds else len(self.searches))
-        trials = searched * seeds + confirmed * fresh_seeds + tested * n_tests + 2 * rankings
-        return trials + self._n_scorer_trials
+        trained = searched * seeds + confirmed * fresh_seeds + self._n_scorer_trials
+        return {"dev": trained + rankings, "test": tested * n_tests + rankings}
 
     @property
     def _n_scorer_trials(self) -> int:

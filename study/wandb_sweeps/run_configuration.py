@@ -11,7 +11,7 @@ from contextlib import closing
 from study.config.loader import Study
 from study.config.trial_params import parse_trial_params
 from study.records.run_name import format_run_name
-from study.records.run_record import has_test_scores
+from study.records.run_record import Split, has_test_scores
 from study.records.run_store import RunStore
 from study.scheduling.objectives import compute_means, select_best
 from study.scheduling.scheduler import BaseScheduler
@@ -56,10 +56,9 @@ class SingleConfigurationScheduler(BaseScheduler):
         """The configuration, and the scoring run of its curriculum if it had to be run."""
         return [self.configuration, *self._list_scorers()]
 
-    @property
-    def n_trials(self) -> int:
-        """Number of trials: one for each seed, and those of the scoring run."""
-        return len(self.configuration.runs) + len(self._scorer_actions)
+    def count_trials(self) -> dict[Split, int]:
+        """Return the number of trials: one for each seed, and those of the scoring run."""
+        return {"dev": len(self.configuration.runs) + len(self._scorer_actions)}
 
     @property
     def is_finished(self) -> bool:

@@ -68,8 +68,9 @@ def run_trials(studies: Sequence[StudyTrials], view: LiveView) -> None:
     with open_session() as folder:
         concurrent = start_ray(study, cluster, folder)
         precisions = dict.fromkeys(each.opened.study.training.precision for each in studies)
-        print_line(f"{concurrent} trials at once, {study.training.threads} thread(s) each, {', '.join(precisions)}")
-        progress.restart_clock()
+        progress.start_clock(concurrent)
+        line = f"{concurrent} trials at once, {study.training.threads} thread(s) each, {', '.join(precisions)}"
+        print_line(", ".join(filter(None, [line, progress.describe_time_left()])))
         pool = TrialPool([make_member(each) for each in studies], progress.report_precompute, progress.report_stretch)
         run_tuner(pool, cluster, concurrent, print_line)
         evictor.evict_unneeded()

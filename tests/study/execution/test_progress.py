@@ -1,10 +1,12 @@
 """Progress of a study: lines of the log, and the best scores so far."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from study.execution.progress import ProgressReporter
+from study.records.run_record import SPLITS
 from study.scheduling.trials import TrialRequest
 from study.utils.live_view import LiveView
 from tests.study.driving import STUDY, by_hand, drive, ended, quality, scheduler
@@ -53,6 +55,12 @@ def reported(folder: Path, stop_after: int | None = None) -> tuple[ProgressRepor
     return progress, screen
 
 
+def timed(request: TrialRequest, seconds: float) -> dict[str, Any]:
+    """The record of a trial that took so long."""
+    entry, name = ended(request, quality), "seconds" if request.split == "dev" else "test/seconds"
+    return entry | {"summary": entry["summary"] | {name: seconds}}
+
+
 def test_best_scores_are_those_of_the_best_complete_configurations(tmp_path: Path) -> None:
     _, screen = reported(tmp_path)
     made = scheduler(tmp_path)
@@ -90,22 +98,44 @@ def test_the_time_left_is_that_of_trials_after_the_last_wait(
     now, made = 1000.0, scheduler(tmp_path)
     monkeypatch.setattr("time.monotonic", lambda: now)
     progress = ProgressReporter([made], LiveView())
-    requests = [request for _ in range(4) if (request := made.pop_request())]
-    for request in requests[:3]:
+    requests = [request for _ in range(5) if (request := made.pop_request())]
+    for request in requests[:4]:
         now += 1
-        progress.report_trial(request, ended(request, quality))
+        progress.report_trial(request, timed(request, 5.0))
     progress.report_precompute(1, 1)
     now += 60
-    progress.report_trial(requests[3], ended(requests[3], quality))
+    progress.report_trial(requests[4], timed(requests[4], 5.0))
     (*_, line) = capsys.readouterr().out.splitlines()
-    assert line.endswith(f"about {made.n_trials - 4} min left")
+    assert line.endswith(f"about {made.n_trials - 5} min left")
+
+
+def test_the_time_left_starts_from_the_recorded_trials_and_a_test_takes_its_own_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"dev": 600.0, "test": 60.0}
+
+    for stop_after in (0, 7, 30, None):
+        folder = tmp_path / str(stop_after)
+        with monkeypatch.context() as patched:
+            patched.setattr("tests.study.driving.ended", lambda request, _: timed(request, seconds[request.split]))
+            drive(scheduler(folder), stop_after=stop_after)
+        made = scheduler(folder)
+        runs = {run.id for item in made.configurations for run in item.runs}
+        done = {split: sum(made.store.is_finished(run, split) for run in runs) for split in SPLITS}
+        progress = ProgressReporter([made], LiveView())
+        if stop_after is not None:
+            assert progress.describe_time_left() == ""  # nobody has said how many trials run at once
+        progress.start_clock(2)
+        dev, test = ((count - done[split]) for split, count in made.count_trials().items())
+        minutes = 10 * dev + (1 if done["test"] else 10) * test  # until one ended, a test is like a training
+        assert progress.describe_time_left() == (f"about {minutes / 2:.0f} min left" if stop_after != 0 else "")
+    assert done == made.count_trials()
 
 
 def test_lines_count_the_trials_and_what_ended_runs_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     progress, screen = reported(tmp_path)
     lines = capsys.readouterr().out.splitlines()
     assert [int(line.split("/")[0]) for line in lines] == [*range(1, len(lines) + 1)]
-    assert all("min left" in line for line in lines)
     assert len(screen.running) <= 1
     progress.report_precompute(1, 5)
     assert screen.bars[-1] == ("frozen layers", 1, 5)
