@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,26 @@ class Block(NamedTuple):
         """The words of each command, without comments; a line that ends in a backslash goes on in the next."""
         lines = self.text.replace("\\\n", " ").splitlines()
         return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def find_previews(blocks: list[Block]) -> dict[Block, str]:
+    """Blocks that preview a study or a suite, or prepare its data, each with the output that the page shows below it.
+
+    Such an output begins with the study, the suite or the task.
+    """
+    return {
+        block: below.text
+        for block, below in pairwise(blocks)
+        if block.language == "sh" and "study.run" in block.text
+        if below.language == "text" and below.text.startswith(("study ", "suite ", "task ", "reading task "))
+        if below.line == block.line + block.text.count("\n") + 4  # nothing but a blank line is between them
+    }
+
+
+def is_printed(shown: str, output: str) -> bool:
+    """True if a program prints the lines that a page shows, of which "..." stands for anything."""
+    pattern = ".*".join(map(re.escape, shown.split("...")))
+    return re.search(f"^{pattern}$", output, re.DOTALL | re.MULTILINE) is not None
 
 
 def read_blocks(page: Path) -> list[Block]:

@@ -18,9 +18,11 @@ from study.config.loader import load_study
 from study.config.sources import list_shipped_studies
 from study.run import main
 from study.suites.loader import load_suite
-from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, read_blocks
+from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, find_previews, is_printed, read_blocks
 
-BLOCKS = [block for page in PAGES for block in read_blocks(page) if block.language in CHECKED]
+BLOCKS_OF_PAGES = [read_blocks(page) for page in PAGES]
+BLOCKS = [block for blocks in BLOCKS_OF_PAGES for block in blocks if block.language in CHECKED]
+PREVIEWS = {block: shown for blocks in BLOCKS_OF_PAGES for block, shown in find_previews(blocks).items()}
 MARKS = {
     "sh": {"run", "dry-run", "options", "by hand"},
     "python": {"run", "by hand"},
@@ -31,6 +33,12 @@ OWN = re.compile(r"(study|analysis|benchmarks|docs)(\.\w+)+")
 
 def marked(*marks: str) -> list[Any]:
     return [pytest.param(block, id=block.name) for block in BLOCKS if block.mark in marks]
+
+
+def check_preview(block: Block, output: str) -> None:
+    __tracebackhide__ = True
+    if not is_printed(PREVIEWS.get(block, "..."), output):
+        pytest.fail(f"{block.name} shows\n{PREVIEWS[block]}\n\nand prints\n{output}", pytrace=False)
 
 
 @pytest.fixture
@@ -61,6 +69,7 @@ def test_a_page_can_be_followed_line_by_line(name: str, place: Path) -> None:
             [*program, block.text], cwd=place, env=environment, capture_output=True, text=True, timeout=280, check=False
         )
         assert result.returncode == 0, f"{block.name}\n{result.stdout}{result.stderr}"
+        check_preview(block, result.stdout)
 
 
 @pytest.mark.parametrize("block", marked("dry-run"))
@@ -68,6 +77,24 @@ def test_a_study_could_be_run(block: Block, place: Path, capsys: pytest.CaptureF
     for words in block.commands():
         assert words[:3] == ["python", "-m", "study.run"], words
         assert main([*words[3:], *(["--dry-run"] if "--dry-run" not in words else [])]) == 0, capsys.readouterr().err
+    check_preview(block, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, id=block.name) for block in PREVIEWS if block.mark == "options" and "--dry-run" in block.text],
+)
+def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(
+    block: Block, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file is the last one that the page shows as a whole, and the tables that it adds to it since then."""
+    above = [other for other in BLOCKS if other.page == block.page and other.line < block.line]
+    first = max(number for number, other in enumerate(above) if other.mark == "study")
+    parts = [other.text for other in above[first:] if other.mark in ("study", "keys")]
+    (words,) = block.commands()
+    Path(words[3]).write_text("\n".join(parts), encoding="utf-8")
+    assert main(words[3:]) == 0, capsys.readouterr().err
+    check_preview(block, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("block", marked("options"))

@@ -145,6 +145,8 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
+    if limit := study.task.document_words:
+        yield f"the model reads the first {limit} words of a candidate (task.document_words)"
     yield from check_words(documents["text"])
     yield _summarize_tokens(study, prepared)
 
