@@ -60,7 +60,7 @@ GUIDE = {
     "first-stage: run": [BEIR, "analysis.metric=nDCG@10", f"task.candidates_run={json.dumps(RUNS)}", "task.depth=50"],
     "data: quick": ["quick", "name=my-questions", "task.name=qqp"],
     "data: random": [QQP, "name=own-qqp-random", "task.sampler.name=random"],
-    "papers: curricula": ["curriculum-scoring", *GIVEN, "training.negative_choice=first", "task.separators=false"],
+    "papers: curricula": ["curriculum-scoring", *GIVEN, "task.train_negatives=1", "training.negative_choice=first"],
     "papers: noise": ["gs-infonce-noise", "search.compare=multiple"],
 }
 """Further commands of the guide: a study and its overrides."""
