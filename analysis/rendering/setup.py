@@ -63,7 +63,8 @@ def _list_candidates(results: Results, task: Mapping[str, Any]) -> Iterator[str]
     elif number:
         yield f"{number}{_format_sampler(task.get('evaluation_sampler'))}"
     if number and "sampler" in task:
-        yield f"in training {task.get('train_candidates') or number}{_format_sampler(task['sampler'])}"
+        others = task.get("train_negatives") or number - 1
+        yield f"in training all relevant documents and {others} others{_format_sampler(task['sampler'])}"
 
 
 def _format_sampler(sampler: Mapping[str, Any] | None) -> str:

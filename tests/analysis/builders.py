@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     "model": {"name": "sha256:0123456789abcdef", "layers": None, "frozen_layers": 3, "max_length": 40},
     "task": {
         "candidates": 10,
-        "train_candidates": 20,
+        "train_negatives": 20,
         "sampler": {"name": "random"},
         "evaluation_sampler": {"name": "bm25"},
     },

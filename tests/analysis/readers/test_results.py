@@ -50,7 +50,7 @@ def test_the_report_of_each_source_names_model_data_settings_date_and_commit(stu
         "| layers | all, the first 3 frozen |",
         "| length | 40 tokens |",
         "| data | docstrings: texts (fingerprint 0123456789abcdef) |",
-        "| candidates | 10 by bm25; in training 20 by random |",
+        "| candidates | 10 by bm25; in training all relevant documents and 20 others by random |",
         "| instances | 8,192 |",
         "| batch size | 32 |",
         "| learning rate | 1e-05, 2e-05 |",
