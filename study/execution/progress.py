@@ -66,8 +66,7 @@ class ProgressReporter:
             entry: its run record.
         """
         name, best_scores = self._format_name(request), self._best_scores[request.labels["study"]]
-        self._remaining.add(request, entry)
-        self._seconds_done += self._remaining.get_seconds(request.labels["study"], request.split)
+        self._seconds_done += self._remaining.add(request, entry)
         count = self._remaining.n_done
         print_line(
             f"{count:3}/{self._remaining.n_trials}  {name:40} "
@@ -134,15 +133,17 @@ class _Remaining:
         """Number of trials that have ended."""
         return sum(self._done.values())
 
-    def add(self, request: TrialRequest, entry: dict[str, Any]) -> None:
-        """Take an ended trial into account."""
+    def add(self, request: TrialRequest, entry: dict[str, Any]) -> float:
+        """Take an ended trial into account, and return its seconds; 0 if it failed or trained nothing."""
         is_trained = request.trial.specification.training is not None
-        self._add(request.labels["study"], request.split, is_trained, entry["summary"])
+        return self._add(request.labels["study"], request.split, is_trained, entry["summary"])
 
-    def _add(self, study: str, split: Split, is_trained: bool, summary: dict[str, Any]) -> None:
+    def _add(self, study: str, split: Split, is_trained: bool, summary: dict[str, Any]) -> float:
         self._done[study, split] += 1
-        if is_trained and (seconds := _get_seconds(summary)):  # a ranking that is not trained takes no time
+        seconds = _get_seconds(summary) if is_trained else 0.0  # another ranking takes no time
+        if seconds:
             self._seconds[study, split].append(seconds)
+        return seconds
 
     def get_seconds(self, study: str, split: Split) -> float:
         """Return the mean seconds of a trial; 0 if none is known."""

@@ -99,11 +99,12 @@ def test_the_time_left_is_that_of_trials_after_the_last_wait(
     monkeypatch.setattr("time.monotonic", lambda: now)
     progress = ProgressReporter([made], LiveView())
     requests = [request for _ in range(5) if (request := made.pop_request())]
-    for request in requests[:4]:
+    for request in requests[:3]:
         now += 1
         progress.report_trial(request, timed(request, 5.0))
     progress.report_precompute(1, 1)
     now += 60
+    progress.report_trial(requests[3], ended(requests[3], lambda _: None))  # a failure says nothing of the pace
     progress.report_trial(requests[4], timed(requests[4], 5.0))
     (*_, line) = capsys.readouterr().out.splitlines()
     assert line.endswith(f"about {made.n_trials - 5} min left")
