@@ -84,9 +84,21 @@ def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
     """Return the folder of a sentence encoder, including the files that define its pooling.
 
     Raises:
-        UserError: as for `resolve_model_path`.
+        UserError: as for `resolve_model_path`, or if its modules are not those of sentence-transformers, each in a
+            folder of its own.
     """
-    return resolve_model_path(name, key, ENCODER_FILES)
+    path = resolve_model_path(name, key, ENCODER_FILES)
+    modules = _read_json(path / "modules.json") if (path / "modules.json").is_file() else []
+    if not isinstance(modules, list) or not all(isinstance(row, dict) for row in modules):
+        raise UserError(key, f"modules.json in {path.name!r} is damaged", "the model's own file")
+    for row in modules:
+        if not str(row.get("type")).startswith("sentence_transformers."):
+            found = f"the module {row.get('type')!r} in modules.json of {path.name!r}"
+            raise UserError(key, found, "modules of sentence-transformers, since no other code is executed")
+        check_subfolder(path / "modules.json", row.get("path"), key)
+        if len(Path(row["path"]).parts) > 1:  # `_refuse_foreign_code` does not look there
+            raise UserError(key, f"{row['path']!r} in modules.json of {path.name!r}", "the name of a folder inside it")
+    return path
 
 
 def _require_model_folder(path: Path, name: str, key: str) -> Path:
@@ -102,17 +114,36 @@ def _refuse_foreign_code(path: Path, key: str) -> None:
     Every model passes here before a library reads it. So nothing depends on what the libraries do by default, and no
     copy of such a configuration gets into an exported folder, whose users may trust its code.
     """
-    config = _read_json_object(path / "config.json", key)
     for name in ("config.json", "tokenizer_config.json"):
-        if (path / name).is_file() and _read_json_object(path / name, key).get("auto_map"):
-            found = f"auto_map in {name} of {path.name!r}: the type {config.get('model_type')!r} has code of its own"
-            raise UserError(key, found, "a model without code, since nothing of a model's folder is executed")
+        if (path / name).is_file():
+            _read_json_object(path / name, key)
+    for pattern in ("*config.json", "*/*config.json"):
+        for file in sorted(path.glob(pattern)):
+            if file.is_file():
+                _refuse_foreign_settings(_read_json(file), f"{file.relative_to(path)} of {path.name!r}", key)
+
+
+def _refuse_foreign_settings(settings: object, place: str, key: str) -> None:
+    """Raise an error for such settings of a file, or of a table in it, such as `model_args` of a sentence encoder.
+
+    Args:
+        settings: content of the file.
+        place: the file, for error messages.
+        key: name of the setting that names the model, for error messages.
+    """
+    if not isinstance(settings, dict):
+        return
+    if settings.get("auto_map"):
+        found = f"auto_map in {place}: the type {settings.get('model_type')!r} has code of its own"
+        raise UserError(key, found, "a model without code, since nothing of a model's folder is executed")
     for name in ("attn_implementation", "_attn_implementation"):
-        if config.get(name) not in _OWN_ATTENTION:
-            found = f"{name} = {config[name]!r} in config.json of {path.name!r}"
-            raise UserError(key, found, "eager, sdpa or no such key, since no kernel is downloaded")
-    if config.get("quantization_config"):
-        raise UserError(key, f"quantization_config in config.json of {path.name!r}", "weights that are not quantised")
+        if settings.get(name) not in _OWN_ATTENTION:
+            expected = "eager, sdpa or no such key, since no kernel is downloaded"
+            raise UserError(key, f"{name} = {settings[name]!r} in {place}", expected)
+    if settings.get("quantization_config"):
+        raise UserError(key, f"quantization_config in {place}", "weights that are not quantised")
+    for value in settings.values():
+        _refuse_foreign_settings(value, place, key)
 
 
 def find_local_model(name: str) -> Path | None:
@@ -159,7 +190,7 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
         raise UserError(key, problem, "a network connection, a model in the hub's cache, or a local folder") from error
 
 
-def check_subfolder(file: Path, name: object) -> None:
+def check_subfolder(file: Path, name: object, key: str = "MODEL") -> None:
     """Raise an error for the name of a subfolder, in a file of a model, that is a place outside the model's folder.
 
     Raises:
@@ -169,7 +200,7 @@ def check_subfolder(file: Path, name: object) -> None:
         >>> check_subfolder(Path("ranker/modules.json"), "2_Dense")
     """
     if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise UserError("MODEL", f"{name!r} in {file.name} of {file.parent.name!r}", "the name of a folder inside it")
+        raise UserError(key, f"{name!r} in {file.name} of {file.parent.name!r}", "the name of a folder inside it")
 
 
 @contextmanager
@@ -309,11 +340,16 @@ def _check_sizes(
         raise UserError("model.name", found, f"at most {n_layers}, as many layers as the weights have")
 
 
-def _read_json_object(file: Path, key: str = "model.name") -> dict[str, Any]:
+def _read_json(file: Path) -> Any:
+    """Return the content of a JSON file, or None if it is damaged."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        content = None
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _read_json_object(file: Path, key: str = "model.name") -> dict[str, Any]:
+    content = _read_json(file)
     if not isinstance(content, dict):
         raise UserError(key, f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file")
     return content

@@ -17,7 +17,13 @@ import pytest
 from study.config.loader import load_study
 from study.workflows.dry_run import build_preview
 from tests.trainables.small import World
-from trainables.models.pretrained import SLOW_TOKENIZERS, check_model_settings, find_local_model, resolve_model_path
+from trainables.models.pretrained import (
+    SLOW_TOKENIZERS,
+    check_model_settings,
+    find_local_model,
+    resolve_encoder_path,
+    resolve_model_path,
+)
 from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import UserError
 
@@ -157,6 +163,44 @@ def test_a_plan_refuses_what_a_run_would(world: World, tmp_path: Path, file: str
     study = load_study("quick", [f"model.name={place}", "model.max_length=32", *folders])
     with pytest.raises(UserError, match="model") as caught:
         build_preview(study)
+    assert told in str(caught.value)
+
+
+KERNEL = {"attn_implementation": "owner/kernel"}
+FOREIGN = {
+    "sentence_bert_config.json": ({"model_args": KERNEL}, "attn_implementation = 'owner/kernel' in sentence_bert_con"),
+    "0_Transformer/config.json": (KERNEL, "attn_implementation = 'owner/kernel' in 0_Transformer/config.json of 'enc"),
+    "0_Transformer/tokenizer_config.json": ({"auto_map": {"AutoTokenizer": "x.Y"}}, "auto_map in 0_Transformer/token"),
+    "1_X/sentence_bert_config.json": ({"config_kwargs": {"quantization_config": {"bits": 4}}}, "quantization_config"),
+    "modules.json": ([{"path": "", "type": "antigravity.X"}], "the module 'antigravity.X' in modules.json of 'encode"),
+    "modules.json ": ([{"path": "../other", "type": "sentence_transformers.models.Dense"}], "'../other' in modules.js"),
+    "modules.json  ": ([{"path": "a/b", "type": "sentence_transformers.models.Dense"}], "'a/b' in modules.json of 'en"),
+    "modules.json   ": (["x"], "modules.json in 'encoder' is damaged"),
+}
+"""File -> its content, and the refusal of a sentence encoder that has it."""
+
+
+@pytest.mark.parametrize(("file", "content", "told"), [(name.strip(), *row) for name, row in FOREIGN.items()])
+def test_no_file_of_an_encoder_names_code_outside_the_libraries(
+    tmp_path: Path, file: str, content: object, told: str
+) -> None:
+    place = tmp_path / "encoder"
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    rows = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
+    (place / "1_Pooling").mkdir(parents=True)
+    for name, ordinary in (
+        ("config.json", {"model_type": "bert"}),
+        ("sentence_bert_config.json", {"max_seq_length": 256, "model_args": {"attn_implementation": "sdpa"}}),
+        ("data_config.json", [{"name": "pairs", "weight": 1}]),
+        ("1_Pooling/config.json", {"pooling_mode": "mean"}),
+        ("modules.json", rows),
+    ):
+        (place / name).write_text(json.dumps(ordinary))
+    assert resolve_encoder_path(str(place)) == place
+    (place / file).parent.mkdir(exist_ok=True)
+    (place / file).write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"^task\.sampler\.encoder: ") as caught:
+        resolve_encoder_path(str(place))
     assert told in str(caught.value)
 
 
