@@ -205,23 +205,33 @@ def check_subfolder(file: Path, name: object, key: str = "MODEL") -> None:
 
 @contextmanager
 def report_unloadable(path: Path, key: str = "model.name") -> Iterator[None]:
-    """Report in one line that a library cannot load the files of a model, which do not fit each other.
+    """Report in one line that a library cannot load the files of a model, or lacks another library for them.
 
-    Errors of the disk and a lack of memory are passed on.
+    Errors of the disk, a lack of memory, and errors that files cannot cause are passed on.
 
     Raises:
         UserError: the library cannot load them.
     """
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    known = (OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, ImportError)
     try:
         yield
-    except (MemoryError, UserError):
-        raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [""])[-1][:200]
+        # The package tokenizers raises Exception itself.
+        if not (isinstance(error, (*known, SafetensorError, StrictDataclassError)) or type(error) is Exception):
+            raise
         if (isinstance(error, OSError) and error.errno) or "allocate" in str(error):
             raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+        is_missing = isinstance(error, ImportError) or isinstance(error.__context__, ImportError)
+        reason = lines[0 if is_missing else -1][:200]
+        expected = "a folder whose config.json, tokenizer and weights belong together"
+        if is_missing:
+            expected = "that library, installed with pip, or a tokenizer.json among the model's files"
         found = f"{path.name!r} cannot be loaded ({type(error).__name__}: {reason})"
-        raise UserError(key, found, "a folder whose config.json, tokenizer and weights belong together") from error
+        raise UserError(key, found, expected) from error
 
 
 def read_max_tokens(path: Path) -> int:

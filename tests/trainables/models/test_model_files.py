@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 
@@ -21,11 +22,13 @@ from trainables.models.pretrained import (
     SLOW_TOKENIZERS,
     check_model_settings,
     find_local_model,
+    report_unloadable,
     resolve_encoder_path,
     resolve_model_path,
 )
+from trainables.models.tokenizer import load_tokenizer
 from trainables.specs.ranker import RankerModelSettings
-from trainables.utils.errors import UserError
+from trainables.utils.errors import MachineError, UserError
 
 ROOT = Path(__file__).parents[3]
 
@@ -202,6 +205,46 @@ def test_no_file_of_an_encoder_names_code_outside_the_libraries(
     with pytest.raises(UserError, match=r"^task\.sampler\.encoder: ") as caught:
         resolve_encoder_path(str(place))
     assert told in str(caught.value)
+
+
+NEEDED = "\nReader requires the SentencePiece library but it was not found. See the\ninstallation page of its repo.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            ImportError(NEEDED),
+            "Reader requires the SentencePiece library but it was not found. See the); expected that l",
+        ),
+        (
+            OSError("Cannot read.\nNo file x"),
+            "'bert' cannot be loaded (OSError: No file x); expected a folder whose con",
+        ),
+        (
+            Exception("no such type"),
+            "'bert' cannot be loaded (Exception: no such type); expected a folder whose config",
+        ),
+        (AssertionError("a fault of the code"), None),
+        (MachineError("a process ended"), None),
+    ],
+)
+def test_what_a_library_says_of_files_is_told_and_other_errors_are_passed_on(
+    error: Exception, told: str | None
+) -> None:
+    with pytest.raises(UserError if told else type(error)) as caught, report_unloadable(Path("models/bert")):
+        raise error
+    assert (told in str(caught.value)) if told else (caught.value is error)
+
+
+@pytest.mark.skipif(find_spec("tiktoken") is not None, reason="the library is installed")
+def test_a_library_that_a_tokenizer_needs_is_named(tmp_path: Path) -> None:
+    """The libraries report it as an error of values."""
+    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta"}')
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(b"vocabulary")
+    with pytest.raises(UserError, match=r"tiktoken.*; expected that library, installed with pip"):
+        load_tokenizer(tmp_path)
 
 
 def test_a_model_that_can_be_trained_is_planned(world: World, tmp_path: Path) -> None:
