@@ -307,6 +307,10 @@ def load_object(reference: str) -> Any:
     return found
 
 
+_DYNAMIC = ("__getattr__", "*", "globals", "locals", "vars", "setattr", "exec")
+"""Names in the source of a module that may have other names than those that it contains."""
+
+
 def check_module(entry: Entry, reference: str) -> None:
     """Raise an error if a reference of an installed package can refer to nothing; the module is not imported.
 
@@ -315,14 +319,19 @@ def check_module(entry: Entry, reference: str) -> None:
         reference: "module:attribute".
 
     Raises:
-        UserError: if there is no such module, or its source defines no such attribute.
+        UserError: if there is no such module, or its source cannot be read or defines no such attribute.
     """
     module, _, attribute = reference.partition(":")
     if not entry.provider:
         return
     if (spec := _find_module(module)) is None:
         raise UserError(entry.place, f"{reference} (no module {module})", _REPAIR)
-    if attribute and not _has_name(spec, attribute.partition(".")[0]):
+    try:
+        is_there = not attribute or _has_name(spec, attribute.partition(".")[0])
+    except (OSError, ValueError, SyntaxError) as error:
+        problem = f"{reference} (module {module} cannot be read: {type(error).__name__}: {error})"
+        raise UserError(entry.place, problem, _REPAIR) from error
+    if not is_there:
         raise UserError(entry.place, f"{reference} (module {module} has no {attribute})", _REPAIR)
 
 
@@ -348,8 +357,8 @@ def _has_name(spec: ModuleSpec, name: str) -> bool:
             case ast.Name():
                 names.add(node.id)
             case ast.alias():
-                names.add(node.asname or node.name)
-    return not names.isdisjoint({name, "__getattr__", "*"})
+                names.add(node.asname or node.name.partition(".")[0])
+    return not names.isdisjoint({name, *_DYNAMIC})
 
 
 def check_installed(packages: Iterable[str]) -> None:

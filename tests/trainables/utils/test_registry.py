@@ -4,13 +4,15 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from trainables.curriculum import PACING
 from trainables.metrics import METRICS
 from trainables.smoothing import SCHEDULES
-from trainables.utils.registry import Entry, Registry
+from trainables.utils.errors import UserError
+from trainables.utils.registry import Entry, Provider, Registry, check_module
 
 
 def make_power(n: str) -> Callable[[int], int]:
@@ -74,3 +76,32 @@ def test_a_module_is_imported_when_its_object_is_asked_for() -> None:
         "assert late['mean']([1, 2]) == 1.5 and 'statistics' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (b"import json.decoder\n", ""),
+        (b'globals()["json"] = 3\n', ""),
+        (b'import sys\nsetattr(sys.modules[__name__], "json", 3)\n', ""),
+        (b"from math import *\n", ""),
+        (b"import math.json\n", "(module a_module has no json)"),
+        (b"def json(:\n", "(module a_module cannot be read: SyntaxError: "),
+        (b"json = 1\0\n", "(module a_module cannot be read: "),
+        (b"# coding: none\n", "(module a_module cannot be read: "),
+    ],
+)
+def test_a_name_is_refused_only_if_the_source_cannot_have_it(
+    source: bytes, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_module.py").write_bytes(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    provider = Provider("mine 1.0", "tasks", "x", "mine:MADE")
+    entry = Entry("mine", "a_module:json", "a line", "a source", provider=provider)
+    if not told:
+        check_module(entry, "a_module:json")
+        return
+    with pytest.raises(UserError) as caught:
+        check_module(entry, "a_module:json")
+    assert str(caught.value).startswith(f"{provider.place}: a_module:json {told}")
+    assert "repair the package" in str(caught.value)
