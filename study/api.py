@@ -14,6 +14,8 @@ Example:
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -24,6 +26,7 @@ from study.suites.loader import load_suite as _load_suite
 from study.suites.preview import SuitePreview, build_suite_preview
 from study.utils.console import print_line
 from study.workflows.dry_run import Preview, build_preview
+from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -211,7 +214,7 @@ def rerank(
         options: further options as on the command line, such as "--depth=100".
 
     Returns:
-        The file of the new run.
+        The absolute path of the new run.
 
     Raises:
         UserError: an input or an option is wrong.
@@ -219,9 +222,17 @@ def rerank(
     """
     from study.rerank import parse_options, rerank_run
 
-    files = [f"--run={run}", f"--queries={queries}", f"--documents={documents}", f"--out={out}"]
-    rerank_run(parse_options([str(model), *files, *options]))
-    return Path(out)
+    place = Path(out).expanduser().absolute()
+    files = [f"--run={run}", f"--queries={queries}", f"--documents={documents}", f"--out={place}"]
+    message = StringIO()
+    try:
+        with redirect_stderr(message):  # the parser prints what is wrong before it exits
+            parsed = parse_options([str(model), *files, *options])
+    except SystemExit as error:
+        reason = message.getvalue().strip().removeprefix("study.rerank: command line: ").removesuffix("; see --help")
+        raise UserError("options", reason or list(options), "options of python -m study.rerank") from error
+    rerank_run(parsed)
+    return place
 
 
 def _format_settings(settings: Mapping[str, Any] | Sequence[str]) -> Sequence[str]:

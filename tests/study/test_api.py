@@ -53,3 +53,23 @@ def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
 def test_a_folder_without_a_study_is_a_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing"):
         api.report(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("option", "told"), [("--bogus", "options: unrecognized arguments: --bogus"), ("--depth=x", "invalid int value")]
+)
+def test_a_wrong_option_of_reranking_is_a_users_mistake(
+    option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / name for name in ("a.run", "queries.tsv", "documents.tsv", "new.run")]
+    with pytest.raises(UserError, match=told):
+        api.rerank(tmp_path, *files, [option])
+    assert capsys.readouterr().err == ""
+
+
+def test_reranking_returns_the_absolute_path_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("study.rerank.rerank_run", asked.append)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert api.rerank("model", "a.run", "queries.tsv", "documents.tsv", "~/new.run") == tmp_path / "new.run"
+    assert [options.out for options in asked] == [str(tmp_path / "new.run")]
