@@ -15,6 +15,7 @@ from rank_bm25 import BM25Okapi
 from tests.trainables.data import fixtures
 from trainables.data.files.candidates_run import Ranking
 from trainables.data.first_stage import build_retrieved_split
+from trainables.data.negatives.pool import is_own_document
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
@@ -253,6 +254,13 @@ def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(prepare: Prep
     prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines), pool="judged")
     assert {"d55", "d56"} <= set(prepared.read_documents()["document_id"])
     assert prepared.read_metadata()["skipped"]["document that is not needed"] > 0
+
+
+def test_composed_and_decomposed_texts_are_the_same_document() -> None:
+    composed, decomposed = "Un caf\u00e9?", "Un cafe\u0301?"
+    assert is_own_document("1", composed, "2", decomposed)
+    assert is_own_document("1", decomposed, "1", f"Titre {composed}")
+    assert not is_own_document("1", composed, "2", f"Titre {composed}")
 
 
 @pytest.mark.parametrize("first_stage", ["bm25", "run"])

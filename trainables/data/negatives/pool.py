@@ -24,6 +24,7 @@ def is_own_document(query_id: str, query: str, document_id: str, document: str) 
         >>> is_own_document("17", "Are pets bad?", "17", "How to format a disk")
         False
     """
+    query, document = compose_text(query), compose_text(document)
     return query == document or (query_id == document_id and query in document)
 
 
