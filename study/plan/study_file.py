@@ -1,6 +1,7 @@
 """Writes a study as a file that runs it again, and names its model and data without the folders of this machine."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 from study.config.key_names import get_study_file_key
 from study.config.schema import Study
 from study.records.plan_file import STUDY_FILE
-from trainables.utils.files import get_last_name, write_atomically
+from study.utils.console import print_line
+from trainables.utils.files import get_last_name, read_head, write_atomically
 
-_HEADER = """\
-# The study as it was run, with the settings of the command line. To run it again:
+_TITLE = "# The study as it was run, with the settings of the command line."
+_HEADER = f"""\
+{_TITLE}
+# To run it again, in the folder in which it was started:
 #     python -m study.run FOLDER/study.toml
 # Where it runs and what it keeps is not in this file: [tracking], [output], [cache], resources.address, [expected].
 """
@@ -26,14 +30,16 @@ _PLACES: Any = {"tracking": True, "output": True, "caching": True, "resources": 
 
 
 def write_study_file(study: Study, folder: Path) -> None:
-    """Write a study to the study's folder, unless the folder has the same file.
+    """Write a study to the study's folder, unless the folder has the same file or one of the user.
 
     Args:
         study: the study as the command line describes it.
         folder: folder of its results.
     """
     path, content = folder / STUDY_FILE, format_study_file(study)
-    if not path.is_file() or path.read_text("utf-8") != content:
+    if os.path.lexists(path) and not (path.is_file() and read_head(path).startswith(_TITLE)):
+        print_line(f"{path} is not from a study that was run, and stays as it is")
+    elif not path.is_file() or path.read_bytes() != content.encode():
         with write_atomically(path) as temporary:
             temporary.write_text(content, encoding="utf-8")
 

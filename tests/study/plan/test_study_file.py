@@ -9,7 +9,7 @@ import pytest
 from study.config.loader import load_layered_study, load_study
 from study.config.sources import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites
 from study.plan.analysis_plan import build_plan
-from study.plan.study_file import format_study_file, get_model_label, make_portable
+from study.plan.study_file import format_study_file, get_model_label, make_portable, write_study_file
 from study.suites.loader import load_suite
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.sentence_encoder import EncoderTaskSettings
@@ -87,3 +87,25 @@ def test_model_and_data_are_named_by_last_names(tmp_path: Path, monkeypatch: pyt
     sentences = EncoderTaskSettings(path="~/wiki.txt", evaluation_path="../SentEval")
     assert sentences.describe_source() == "sentences: wiki.txt, SentEval"
     assert make_portable(f"{tmp_path}/x y") == "./x y"
+
+
+@pytest.mark.parametrize("mine", [b'name = "mine"\n', b"# caf\xe9\n", b""])
+def test_a_study_file_of_the_user_stays_in_the_folder_of_results(
+    tmp_path: Path, mine: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(mine)
+    write_study_file(load_study("quick"), tmp_path)
+    assert capsys.readouterr().out == f"{path} is not from a study that was run, and stays as it is\n"
+    assert path.read_bytes() == mine
+
+
+def test_an_earlier_copy_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "study.toml"
+    for seeds in ("[1]", "[2]"):
+        study = load_study("quick", [f"seeds={seeds}"])
+        write_study_file(study, tmp_path)
+        assert path.read_text("utf-8") == format_study_file(study)
+        assert "\n# To run it again, in the folder in which it was started:\n" in path.read_text("utf-8")
+        path.write_bytes(path.read_bytes() + b"# caf\xe9\n")  # somebody edited it with another encoding
+    assert capsys.readouterr().out == ""
