@@ -9,6 +9,7 @@ from pathlib import Path
 from study.config.schema import Study
 
 _KERNEL_FOLDERS = ("/proc", "/sys")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/")
 
 
 def find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
@@ -30,12 +31,12 @@ def find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
     if folder and not os.path.isfile(folder / "config.json"):
         state = "has no config.json" if os.path.isdir(folder) else "does not exist"
         yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
-    for key, path, url_key in (
-        ("output.folder", study.folder, "output.remote"),
-        ("cache.folder", study.cache, "cache.checkpoints"),
+    for key, text, path, url_key in (
+        ("output.folder", study.output.folder or "", study.folder, "output.remote"),
+        ("cache.folder", study.caching.folder, study.cache, "cache.checkpoints"),
     ):
-        if scheme := next((part for part in path.parts if part.endswith(":")), None):
-            yield key, f"the URL {scheme}//...", f"a folder on a disk; {url_key} takes a URL"
+        if scheme := _SCHEME.match(text):
+            yield key, f"the URL {scheme[0]}/...", f"a folder on a disk; {url_key} takes a URL"
         elif fault := _find_folder_fault(path):
             yield key, repr(str(path)), fault
     for key, place in (

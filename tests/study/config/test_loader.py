@@ -336,6 +336,14 @@ def test_states_lie_in_the_cache_or_where_the_study_says(tmp_path: Path, monkeyp
     assert load_study(None, ["cache.checkpoints=memory://bucket/stages"]).checkpoints_url == "memory://bucket/stages"
 
 
+def test_only_the_beginning_of_a_folder_is_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "run-10:"
+    place.mkdir()
+    for folder in (tmp_path, place):
+        monkeypatch.chdir(folder)
+        load_study("quick", [f"output.folder={place}/results", "cache.folder=results/10:30:/cache"])
+
+
 def test_a_file_system_whose_package_is_missing_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
     assert "Install s3fs" in message(None, "cache.checkpoints=s3://bucket/stages")
