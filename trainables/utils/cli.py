@@ -46,7 +46,7 @@ def print_escaped(text: object, stream: TextIO | None = None, flush: bool = Fals
 
 def replace_unencodable(stream: TextIO) -> TextIO:
     """Return the stream, which from now on writes a question mark for a character that its encoding lacks."""
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="replace")
     return stream
 

@@ -49,9 +49,10 @@ def test_a_control_character_becomes_an_escape(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == "study.run: a\\x1b[\nstudy.run: b\n"
 
 
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # the second one is that of the locale C
 @pytest.mark.parametrize(("encoding", "shown"), [("ascii", b"gr??er ? 0.1\n"), ("latin-1", b"gr\xf6\xdfer ? 0.1\n")])
-def test_what_a_terminal_cannot_show_is_replaced(encoding: str, shown: bytes) -> None:
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+def test_what_a_terminal_cannot_show_is_replaced(encoding: str, shown: bytes, errors: str) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)
     print_escaped("größer ≥ 0.1", stream, flush=True)
     assert stream.buffer.getvalue() == shown  # type: ignore[attr-defined]
 
