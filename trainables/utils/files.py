@@ -8,7 +8,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
         mode = temporary.stat().st_mode & 0o666
         for parent, _, names in os.walk(temporary):
             for file in (Path(parent, name) for name in names):
-                file.chmod(file.stat().st_mode | mode)
+                _add_permissions(file, mode)
                 if durable:
                     fsync_path(file)
             if durable:
@@ -81,6 +81,13 @@ def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
             fsync_path(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _add_permissions(file: Path, mode: int) -> None:
+    """Add permissions that a file lacks, where the file system has any. What a link points to is not ours."""
+    with suppress(OSError):
+        if not file.is_symlink() and mode & ~file.stat().st_mode:
+            file.chmod(file.stat().st_mode | mode)
 
 
 def fsync_path(path: Path) -> None:

@@ -158,3 +158,22 @@ def test_whom_the_umask_lets_read_can_read_every_file(tmp_path: Path, umask: int
         os.umask(before)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path.stat().st_mode & 0o777 for path in files] == [mode] * 3
+
+
+def test_no_permission_is_changed_without_need_or_outside_the_folder_and_a_refusal_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def refuse(path: Path, mode: int) -> None:
+        asked.append(path.name)
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    (tmp_path / "mine").touch(0o600)
+    monkeypatch.setattr(Path, "chmod", refuse)
+    with write_folder_atomically(tmp_path / "folder") as draft:
+        (draft / "open").touch()
+        (draft / "closed").touch(0o600)
+        (draft / "link").symlink_to(tmp_path / "mine")
+    assert asked == ["closed"]
+    assert len([*(tmp_path / "folder").iterdir()]) == 3
