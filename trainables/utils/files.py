@@ -210,17 +210,19 @@ def read_head(path: Path) -> str:
 
 
 def has_json_form(path: Path, value: object) -> bool:
-    """Return whether a file contains JSON that shares most of its keys with a value.
+    """Return whether a file contains JSON that shares most of its keys with a value, or the same empty value.
 
     Args:
         path: the file.
         value: an object, or a list of objects of which the first one is compared.
     """
     try:
-        found = _get_keys(json.loads(path.read_bytes()))
+        content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return False
-    keys = _get_keys(value)
+    if not value:
+        return bool(content == value)
+    found, keys = _get_keys(content), _get_keys(value)
     return len(found & keys) > len(found ^ keys)
 
 

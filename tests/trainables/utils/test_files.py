@@ -143,6 +143,7 @@ def test_an_output_replaces_only_what_the_command_wrote(tmp_path: Path) -> None:
 def test_json_of_the_same_form_shares_most_keys(tmp_path: Path, text: str, expected: bool) -> None:
     (tmp_path / "file").write_text(text)
     assert has_json_form(tmp_path / "file", [{"system": "B", "p": 0, "verdict": "better"}, {}]) is expected
+    assert has_json_form(tmp_path / "file", []) is (text == "[]")
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
