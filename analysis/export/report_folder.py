@@ -8,6 +8,8 @@ from trainables.utils.files import check_outputs, read_head
 
 PAGE = "report.html"
 """The page of a report, by which its folder is known as that of a report."""
+_PLANS = ("plan.json", "suite.json")
+"""Files by which the folder of a study or of a suite is known."""
 _POLICY = 'http-equiv="Content-Security-Policy" content="default-src \'none\''
 
 
@@ -20,7 +22,8 @@ def move_report(staging: Path, folder: Path, outdated: Collection[str] = ()) -> 
         outdated: names of files that only an earlier report may have.
 
     Raises:
-        UserError: if the folder has no report, but a file of one of these names.
+        UserError: if the folder has no report, but a file of one of these names, and is not `report` in the folder of
+            a study or suite.
     """
     names = sorted((path.name for path in staging.iterdir()), key=lambda name: (name != PAGE, name))
     check_outputs(str(folder), [folder / name for name in (*names, *outdated)], _is_in_report)
@@ -31,5 +34,7 @@ def move_report(staging: Path, folder: Path, outdated: Collection[str] = ()) -> 
 
 
 def _is_in_report(path: Path) -> bool:
-    page = path.with_name(PAGE)
+    folder, page = path.absolute().parent, path.with_name(PAGE)
+    if folder.name == "report" and any((folder.parent / plan).is_file() for plan in _PLANS):
+        return True
     return page.is_file() and _POLICY in read_head(page)
