@@ -25,7 +25,7 @@ from study.utils.console import print_line
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
-from trainables.specs.environment import count_gpus
+from trainables.specs.environment import ROCM_DEVICE, count_gpus
 from trainables.specs.plugin import Throughput
 from trainables.text.text_overlap import describe_overlap
 from trainables.utils.cli import print_escaped
@@ -76,7 +76,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     check_environment_variables()
     if cluster is None:
         check_cores(study)
-    has_no_gpu = cluster is None and study.resources.gpu > 0 and not count_gpus()
+    has_no_gpu = cluster is None and study.resources.gpu > 0 and not count_gpus() and not ROCM_DEVICE.exists()
     measured: list[Throughput] = []
     if estimate_cost:
         from study.workflows.throughput import measure_study_throughput
@@ -144,7 +144,9 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
         "families": document["families"],
-        "problems": [f"resources.gpu: {study.resources.gpu:g}, but this machine has no GPU"] if has_no_gpu else [],
+        "problems": [f"resources.gpu: {study.resources.gpu:g}, but this machine shows no NVIDIA GPU"]
+        if has_no_gpu
+        else [],
         "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
     }
     return Preview(values)

@@ -15,6 +15,8 @@ from trainables.utils.errors import UserError
 
 DeviceType = Literal["cpu", "cuda"]
 
+ROCM_DEVICE = Path("/dev/kfd")
+"""Exists where AMD's driver is loaded. Whether torch sees a GPU there is not known without torch."""
 _EXTENSIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
 
 

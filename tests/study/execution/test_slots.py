@@ -58,11 +58,14 @@ def test_a_variable_that_tune_refuses_is_named_before_any_work(tmp_path: Path, m
 def test_a_preview_names_a_gpu_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
     monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 0)
+    monkeypatch.setattr("study.workflows.dry_run.ROCM_DEVICE", tmp_path / "none")
     preview = build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))
-    assert "\na start here would be refused: resources.gpu: 0.5, but this machine has no GPU" in str(preview)
+    assert "\na start here would be refused: resources.gpu: 0.5, but this machine shows no NVIDIA GPU" in str(preview)
     assert not build_preview(load_study("quick", folders))["problems"]
     monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 1)
     assert not build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))["problems"]
     on_cluster = ["resources.gpu=0.5", "resources.address=head:6379", *folders]
     monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 0)
     assert not build_preview(load_study("quick", on_cluster))["problems"]
+    monkeypatch.setattr("study.workflows.dry_run.ROCM_DEVICE", tmp_path)
+    assert not build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))["problems"]
