@@ -18,6 +18,7 @@ from torch import nn
 
 from study.rerank import main
 from tests.trainables.exchange.test_classifier import write_classifier
+from trainables.reranking.job import _open_parts
 
 WORDS = [str(number) for number in range(100)]
 LONGEST = 32
@@ -263,6 +264,16 @@ def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(
     assert "--out: " in (error := capsys.readouterr().err)
     assert "new.run.parts exists and is not a folder of scores; expected" in error
     assert [*tmp_path.rglob("*")] == [mine.parent, mine]
+
+
+def test_a_hidden_file_does_not_make_a_folder_of_parts_somebody_elses(tmp_path: Path) -> None:
+    parts = tmp_path / "new.run.parts"
+    parts.mkdir()
+    (parts / ".nfs0001").touch()
+    (parts / ".DS_Store").write_text("x")
+    with _open_parts(tmp_path / "new.run", "0" * 16) as folder:
+        folder.mkdir()
+    assert sorted(path.name for path in parts.iterdir()) == [".DS_Store", ".nfs0001"]
 
 
 def test_an_ensemble_names_no_model_outside_its_folder(

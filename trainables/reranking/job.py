@@ -252,12 +252,13 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
 
 
 def _is_parts_folder(parts: Path) -> bool:
-    """Return whether a path is free, or a folder with nothing but the lock and the parts of jobs."""
+    """Return whether a path is free, or a folder with nothing but the lock, the parts of jobs and hidden files."""
     if not parts.is_dir():
         return not os.path.lexists(parts)
     return all(
         is_hash(path.name) if path.is_dir() else path.name == _LOCK and path.stat().st_size == 0
         for path in parts.iterdir()
+        if not path.name.startswith(".")  # such as .nfs0001, which a system leaves in any folder
     )
 
 

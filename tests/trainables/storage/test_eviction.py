@@ -105,6 +105,7 @@ def test_a_unit_is_a_state_or_a_slot() -> None:
         f"{A}/{STATE_FILE}": (1, 2.0),
         f"{A}/{MANIFEST}": (2, 1.0),
         f"{RESUME_FOLDER}/{A}/8/{STATE_FILE}": (4, 0.0),
+        **{f"{name}/.DS_Store": (8, 3.0) for name in (A, B, "mine", f"{RESUME_FOLDER}/{A}", f"{RESUME_FOLDER}/{A}/8")},
     }
     found = group_entries(StoredFile(path, *of_file) for path, of_file in paths.items())
     assert found == [CacheEntry(f"{RESUME_FOLDER}/{A}", 4, 0.0), CacheEntry(A, 3, 2.0)]
