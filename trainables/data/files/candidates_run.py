@@ -31,7 +31,7 @@ def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], objec
 
     Args:
         settings: Settings of the task.
-        log: Called with a line for each file whose ranks contradict its scores.
+        log: Called with a line for each file whose ranks contradict its scores or have gaps.
 
     Raises:
         UserError: If a file cannot be read or is malformed, or if two files have the same query.

@@ -5,7 +5,8 @@ other lines of a file have one format, which the first of them decides by its nu
 
 - 6 or more: `query Q0 document rank score tag`, as trec_eval reads it. The order is by descending score; equal scores
   keep the order of the file.
-- 3: `query document rank`. The ranks of a query are 1, 2, ..., each once, in any order.
+- 3: `query document rank`. The ranks of a query are whole numbers from 1, each once, in any order; gaps are those of a
+  filtered run. No query with rank 1 means that the numbers are scores, which are refused.
 - 2: `query document`. The order is that of the file.
 """
 
@@ -40,8 +41,8 @@ _FORMATS = {
     RUN_FIELDS: "query Q0 document rank score tag",
 }
 _RANKS = (
-    f"ranks 1, 2, ..., each once in a query, since three columns are {_FORMATS[3]!r}; "
-    f"a run with scores has {_FORMATS[RUN_FIELDS]!r}"
+    f"ranks from 1, each once in a query, since three columns are {_FORMATS[3]!r}; a run with scores has "
+    f"{_FORMATS[RUN_FIELDS]!r}; without the third column, the order of the file counts"
 )
 _LINES_PER_BLOCK = 1 << 16
 """Lines that are Python objects at once, when a file is read or written."""
@@ -119,11 +120,12 @@ def read_run(
         depth: number of documents of each query that are kept, the first ones in the order of the format. If None,
             all are kept.
         key: setting that names the file, for errors.
-        log: is called with a line if ranks contradict scores, as they do if the scores are distances.
+        log: is called with a line if ranks contradict scores, as they do if the scores are distances, or if ranks
+            without scores have gaps.
 
     Raises:
-        UserError: if the file is missing, as `read_run_lines` does, if a pair occurs twice, or if the ranks of a query
-            without scores are not 1, 2, ...
+        UserError: if the file is missing, as `read_run_lines` does, if a pair occurs twice, or if ranks without scores
+            occur twice in a query or are likely to be scores, since none is 1.
 
     Example:
         >>> import tempfile
@@ -150,7 +152,9 @@ def read_run(
         if log and (notes := describe_contradictions(str(path), count, len(query_ids))):
             log(*notes)
     elif not np.isnan(places[0]):
-        _check_ranks(lines, query_ids, query_codes, places)
+        n_gaps = _check_ranks(lines, query_ids, query_codes, places)
+        if log and n_gaps:
+            log(f"{path}: ranks have gaps in {n_gaps:,} of {len(query_ids):,} queries; read as ranks, 1 is best")
         values = -places
     else:
         order = np.argsort(query_codes, kind="stable")
@@ -249,16 +253,21 @@ class _Lines(NamedTuple):
         return str(FileLocation(self.path, int(self.numbers[row])))
 
 
-def _check_ranks(lines: _Lines, queries: pa.StringArray, query_codes: Codes, ranks: npt.NDArray[np.float64]) -> None:
-    """Check that the ranks of each query are 1, 2, ...: other whole numbers are likely to be scores."""
+def _check_ranks(lines: _Lines, queries: pa.StringArray, query_codes: Codes, ranks: npt.NDArray[np.float64]) -> int:
+    """Return the number of queries whose ranks have gaps.
+
+    Raises:
+        UserError: if a rank occurs twice in a query, or if no query has rank 1: such numbers are likely to be scores.
+    """
     order = np.lexsort((ranks, query_codes))
-    wrong = order[ranks[order] != 1 + _number_in_groups(query_codes[order])]
-    if len(wrong):
-        row = int(wrong.min())
-        code = query_codes[row]
-        count = int((query_codes == code).sum())
-        found = f"rank {ranks[row]:.0f} of query {queries[code]}, which has {count} document{'s' * (count > 1)}"
-        raise UserError(lines.locate(row), found, _RANKS)
+    is_repeated = (np.diff(query_codes[order]) == 0) & (np.diff(ranks[order]) == 0)
+    if is_repeated.any():
+        row = int(order[1:][is_repeated].min())
+        raise UserError(lines.locate(row), f"rank {ranks[row]:.0f} twice in query {queries[query_codes[row]]}", _RANKS)
+    if ranks.min() > 1:
+        raise UserError(str(lines.path), "no query with rank 1, so the third column seems to be scores", _RANKS)
+    has_gap = ranks[order] != 1 + _number_in_groups(query_codes[order])
+    return len(np.unique(query_codes[order][has_gap]))
 
 
 def _reject_duplicates(lines: _Lines, run: Run) -> None:

@@ -100,10 +100,11 @@ def test_ir_measures_reads_what_is_written(tmp_path: Path) -> None:
         ("q Q0 d 1 nan t\n", "line 1: score 'nan'; expected a finite number"),
         ("q Q0 a d 1 2 t\n", "line 1: fields: 7; expected"),
         ("q Q0 d 1 1_0 t\n", "line 1: score '1_0'; expected a finite number"),
-        ("q d first\n", "line 1: rank 'first'; expected ranks 1, 2, ..., each once in a query"),
-        ("q d 85.31\nq e 84.9\n", "line 1: rank '85.31'; expected ranks 1, 2, ..., each once in a query"),
-        ("# bm25\nq d 1\n\nq e 3\n", "line 4: rank 3 of query q, which has 2 documents; expected ranks 1, 2, ..."),
-        ("q d 2\nq e 1\np d 1\np e 1\n", "line 4: rank 1 of query p, which has 2 documents"),
+        ("q d first\n", "line 1: rank 'first'; expected ranks from 1, each once in a query"),
+        ("q d 85.31\nq e 84.9\n", "line 1: rank '85.31'; expected ranks from 1, each once in a query"),
+        ("q d 85\nq e 84\np d 12\n", "a.run: no query with rank 1, so the third column seems to be scores; expected"),
+        ("q d 85\n", "a run with scores has 'query Q0 document rank score tag'; without the third column, the order"),
+        ("# bm25\nq d 2\n\nq e 1\np d 1\np e 1\n", "line 6: rank 1 twice in query p; expected ranks from 1, each once"),
         ("q d 0\nq e 1\n", "line 1: rank '0'"),
         ("q d\np d\nq d\n", "line 3: document d twice for query q; expected each document once for a query"),
     ],
@@ -128,6 +129,14 @@ def test_distances_are_said(tmp_path: Path) -> None:
     assert notes == [
         f"{path}: ranks contradict scores in 1 of 3 queries; scores decide, higher is better: negate distances"
     ]
+
+
+def test_ranks_of_a_filtered_run_are_ranks_and_their_gaps_are_said(tmp_path: Path) -> None:
+    path, notes = tmp_path / "judged.run", list[str]()
+    path.write_text("q d9 5\nq d1 1\nq d2 2\np d1 2\nr d1 1\nr d2 2\n")
+    run = read_run(path, depth=2, log=notes.append)
+    assert list_pairs(run) == [("q", "d1"), ("q", "d2"), ("p", "d1"), ("r", "d1"), ("r", "d2")]
+    assert notes == [f"{path}: ranks have gaps in 2 of 3 queries; read as ranks, 1 is best"]
 
 
 def test_a_missing_run_is_named(tmp_path: Path) -> None:
