@@ -198,7 +198,10 @@ def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
             ["--out={place}/queries.tsv"],
             "--out: {place}/queries.tsv is an input of this command; expected",
         ),
-        (["--out={place}/model/config.json"], "config.json exists and this command did not write it; expected another"),
+        (
+            ["--out={place}/model/config.json"],
+            "config.json exists and is no run with the tag model; expected a new file",
+        ),
         (["--out={place}"], "--out: {place} exists and is no regular file; expected a file"),
         (["--depth=0"], "--depth: 0; expected at least 1"),
         (["--max-length=33"], "--max-length: 33; expected at most the model's 32"),
@@ -220,12 +223,18 @@ def test_mistakes_are_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_with_the_tag_of_the_command_is_replaced_and_no_other(data: Data, tmp_path: Path) -> None:
+def test_a_run_with_the_tag_of_the_command_is_replaced_and_no_other(
+    data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "new.run"
     out.write_text(before := "q1 Q0 d1 1 2.5 first\n")
     command = [*data.inputs, "--threads=1", "--depth=1", f"--out={out}"]
     assert main(command) == 2
     assert out.read_text() == before
+    assert capsys.readouterr().err == (
+        f"study.rerank: --out: {out} exists and is no run with the tag model; expected a new file, or a run with "
+        "the tag model that this command wrote: name another file, or remove this one\n"
+    )
     assert main([*command, "--tag=first"]) == main([*command, "--tag=first"]) == 0
     assert len(data.read(out)) == 50
 

@@ -117,7 +117,8 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
         MachineError: if a process that scores ends.
     """
     texts = [Path(source).expanduser() for source in (job.queries, job.documents)]
-    check_outputs("--out", [job.out], lambda path: is_run_with_tag(path, job.tag), [job.run, *texts])
+    own = f"run with the tag {job.tag}"
+    check_outputs("--out", [job.out], lambda path: is_run_with_tag(path, job.tag), [job.run, *texts], own)
     tokenizer = load_shared_tokenizer(list(job.models))
     rules = read_input_rules(job.models)
     form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length), rules)

@@ -178,7 +178,11 @@ def read_json(path: Path) -> Any:
 
 
 def check_outputs(
-    option: str, outputs: Iterable[Path], is_own: Callable[[Path], bool], inputs: Iterable[Path] = ()
+    option: str,
+    outputs: Iterable[Path],
+    is_own: Callable[[Path], bool],
+    inputs: Iterable[Path] = (),
+    own: str | None = None,
 ) -> None:
     """Check that outputs replace nothing but earlier outputs of the same command.
 
@@ -187,6 +191,7 @@ def check_outputs(
         outputs: the files to write.
         is_own: returns whether an existing regular file has the form of what the command writes.
         inputs: files that the command reads; they need not exist.
+        own: words for what `is_own` accepts, if the command may have written other files, too.
 
     Raises:
         UserError: an output is an input, a link, a device or a folder, or a file that the command did not write.
@@ -200,6 +205,9 @@ def check_outputs(
         if path.is_symlink() or not path.is_file():
             raise UserError(option, f"{path} exists and is no regular file", "a file")
         if not is_own(path):
+            if own:
+                expected = f"a new file, or a {own} that this command wrote: name another file, or remove this one"
+                raise UserError(option, f"{path} exists and is no {own}", expected)
             raise UserError(option, f"{path} exists and this command did not write it", "another file, or remove it")
 
 
