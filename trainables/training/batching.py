@@ -167,6 +167,7 @@ class BatchSampler:
     ) -> None:
         self._seed, self._settings, self._rows, self._lengths = seed, settings, rows, lengths
         self._n_pairs = rows.n_relevant + settings.negatives  # of each query, in an epoch
+        self._pair_starts = _find_starts(self._n_pairs)
         self._paced_queries = (
             CurriculumSampler(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
         )
@@ -224,7 +225,7 @@ class BatchSampler:
         """Draw the pairs of a batch from those of all available queries."""
         seed, rows, settings = self._seed, self._rows, self._settings
         available = self._list_available_queries(step)
-        starts = np.cumsum([0, *self._n_pairs[available]])
+        starts = _find_starts(self._n_pairs[available]) if self._paced_queries else self._pair_starts
         pairs = sample_uniform(seed, step, int(starts[-1]), settings.batch_size)
         numbers = np.searchsorted(starts, pairs, side="right") - 1
         chosen, which = np.unique(numbers, return_inverse=True)
@@ -244,6 +245,11 @@ class BatchSampler:
         ordered = groups[np.argsort(self._lengths[groups].sum(axis=1), kind="stable")].reshape(rows.shape)
         shuffled: Ints = ordered[make_generator(self._seed, "buckets", window).permutation(len(rows))]
         return shuffled
+
+
+def _find_starts(counts: Ints) -> Ints:
+    """Return the number of items before each group, and that of all items."""
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def split_into_micro_batches(lengths: Ints, max_tokens: int) -> list[Ints]:

@@ -1,5 +1,7 @@
 """Batch t is a pure function of (seed, t)."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -214,6 +216,15 @@ def test_drawn_pairs_are_distinct(seed, step):
     rows = pair_sampler(seed, 40, 32, 3, sampling="uniform").sample_rows(step)
     assert len(set(rows)) == 32
     assert (np.bincount(rows // 10) <= 4).all()
+
+
+def test_a_batch_of_pairs_makes_no_python_object_for_each_query():
+    drawn, queries = pair_sampler(1, 500_000, 32, 9, sampling="uniform"), 500_000
+    tracemalloc.start()
+    drawn.sample_rows(0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * queries  # a few arrays of 8 bytes a query
 
 
 def test_bucketed_pairs_are_the_instances_of_their_window():
