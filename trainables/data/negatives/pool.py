@@ -66,7 +66,8 @@ class DocumentPool:
     ) -> list[QueryToSample]:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
 
-        A document must not be sampled if it is relevant to the query in any split. The same holds if its text is that
+        A document must not be sampled if it is relevant to the query in any split, or has a grade that the dataset
+        spares. The same holds if its text is that
         of a relevant document, or if it is the query itself (unless the sampler keeps that), since it is then as good
         an answer.
 
@@ -148,14 +149,15 @@ class DocumentPool:
         """Return two dictionaries by query id, of documents that are relevant.
 
         The first contains the positions of those that are relevant in the split, best grade first. The second contains
-        the texts of those that are relevant in any split.
+        the texts of those that are relevant in any split, and of those that the dataset spares.
         """
         names, relevant, texts = set(query_ids), defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
         smallest = {name: settings.get_relevant_from(name) for name in SPLITS}
         for qrel in sorted(self.dataset.qrels, key=lambda qrel: -qrel.grade):
-            if qrel.grade >= smallest[qrel.split] and qrel.query_id in names:
+            is_relevant, spared_from = qrel.grade >= smallest[qrel.split], self.dataset.spared_from
+            if qrel.query_id in names and (is_relevant or (spared_from is not None and qrel.grade >= spared_from)):
                 texts[qrel.query_id].append(self.dataset.documents[qrel.document_id])
-                if qrel.split == split:
+                if is_relevant and qrel.split == split:
                     position = self._positions[qrel.document_id]
                     if position not in relevant[qrel.query_id]:
                         relevant[qrel.query_id].append(position)

@@ -55,6 +55,9 @@ class IRDataset(NamedTuple):
     """Query id -> domain, for the queries that have a domain."""
     repeated: int = 0
     """Number of entries that repeat an earlier query and were merged with it. Not part of the fingerprint."""
+    spared_from: int | None = None
+    """Smallest grade of a document that is never sampled as a negative, even if it does not count as relevant. If None,
+    every document that is not relevant may be sampled."""
 
 
 class Task(NamedTuple):

@@ -20,7 +20,8 @@ from trainables.utils.errors import UserError
 SYSTEM = "bm25"
 """Name of the retrieval system that the negatives are read from."""
 FIRST_GRADE = 2
-"""Grade of the first positive of a query. That of the others is 1, so `relevant_from` = 2 leaves the first alone."""
+"""Grade of the first positive of a query. That of the others is 1, so `relevant_from` = 2 leaves the first alone; the
+others are then neither relevant nor sampled as negatives."""
 _MAX_SCORE = 1e9
 """Bound on the absolute value of a score, far above any real BM25 score."""
 
@@ -64,7 +65,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         builder.add_query(location, name, text)
     for location, (name, text) in readers.read_rows(passages, ("id", "text")):
         builder.add_document(location, name, text)
-    return builder.build(settings)
+    return builder.build(settings)._replace(spared_from=1)
 
 
 def get_source_version(settings: RankerTaskSettings) -> str:

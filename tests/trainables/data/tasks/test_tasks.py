@@ -274,6 +274,12 @@ def test_only_the_first_positive_of_a_hard_negatives_query_may_be_relevant(tmp_p
     path = tmp_path / "hard-negatives.jsonl"
     path.write_text(path.read_text().replace('"pos": [1]', '"pos": [1, 5, 1, 7]'))
     for smallest, expected in ((1, {"1": 2, "5": 1, "7": 1}), (2, {"1": 2})):
-        prepared = prepare_data(given.model_copy(update={"relevant_from": smallest}), tmp_path / "cache")
-        table = prepared.read_candidates().query("query_id == '1' and relevant == 1")
-        assert dict(zip(table["document_id"], table["grade"], strict=True)) == expected
+        prepared = prepare_data(
+            given.model_copy(update={"relevant_from": smallest, "candidates": 85}), tmp_path / "cache"
+        )
+        table = prepared.read_candidates().query("query_id == '1'")
+        relevant = table[table["relevant"] == 1]
+        assert dict(zip(relevant["document_id"], relevant["grade"], strict=True)) == expected
+        negatives = set(table["document_id"]) - set(expected)
+        assert len(negatives) > 40
+        assert not negatives & {"5", "7"}  # positives that do not count as relevant are no negatives either
