@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.readers.evaluated_runs import MEANS_OF_SENTENCE_TRANSFORMERS, parse_metric
 from analysis.readers.predictions import check_means
 from analysis.readers.trec_files import open_binary
-from trainables.utils.errors import UserError
+from trainables.utils.errors import UTF8_TEXT, UserError
 from trainables.utils.files import read_json
 
 _TEXT = ("system", "query", "name", "qid", "measure")
@@ -58,6 +58,8 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
                     frame[name] = frame[name].str.strip()
     except FileNotFoundError as error:
         raise UserError(str(path), "no such file", _EXPECTED) from error
+    except UnicodeDecodeError as error:
+        raise UserError(str(path), "not UTF-8", UTF8_TEXT) from error
     except (OSError, ValueError, pd.errors.ParserError) as error:
         _check_json(path)
         raise UserError(str(path), error, _EXPECTED) from error

@@ -31,7 +31,7 @@ from trainables.text.trec_lines import (
     parse_number,
     split_fields,
 )
-from trainables.utils.errors import UserError
+from trainables.utils.errors import UTF8_TEXT, UserError
 
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 """trec_eval holds scores in single precision."""
@@ -161,8 +161,10 @@ def open_binary(path: Path, expected: str) -> Iterator[IO[bytes]]:
         The content, decompressed.
 
     Raises:
-        UserError: if the file does not exist, cannot be read, or is a damaged gzip file.
+        UserError: if the file does not exist, cannot be read, or is a damaged gzip file or a pipe.
     """
+    if path.is_fifo():  # it cannot be read twice, and without a writer the command would wait for ever
+        raise UserError(str(path), "a pipe", f"{expected}, in a file")
     try:
         with path.open("rb") as plain:
             is_compressed = plain.read(2) == b"\x1f\x8b"
@@ -196,7 +198,7 @@ def decode_text(content: bytes, path: Path, expected: str, first_line: int = 1) 
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = first_line + content.count(b"\n", 0, error.start)
-        raise UserError(f"{path}, line {line}", "no UTF-8", f"{expected}, as UTF-8 text") from error
+        raise UserError(f"{path}, line {line}", "not UTF-8", UTF8_TEXT) from error
 
 
 def _read_lines(path: Path, layout: _Layout) -> pd.DataFrame:

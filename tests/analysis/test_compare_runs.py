@@ -134,7 +134,11 @@ BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "empty gzip": ("b.run", gzip.compress(b""), "b.run: no lines"),
     "binary": ("b.run", bytes(range(256)) * 4, "b.run, line 1: a control character, b'\\x00'; expected a TREC run"),
     "lone carriage return": ("b.run", RUN.replace("\n", "\r"), "b.run, line 1: a control character, b'\\r'"),
-    "not UTF-8": ("b.run", RUN.encode() + b"q\xe4 Q0 d 1 1 t\n", "b.run, line 3: no UTF-8"),
+    "not UTF-8": (
+        "b.run",
+        RUN.encode() + b"q\xe4 Q0 d 1 1 t\n",
+        "b.run, line 3: not UTF-8; expected UTF-8 text; iconv",
+    ),
     "UTF-16": ("b.run", RUN.encode("utf-16"), "b.run, line 1: a control character"),
     "damaged gzip": ("b.run", gzip.compress(RUN.encode() * 99)[:40], "b.run: a damaged gzip file"),
     "changed gzip": ("b.run", gzip.compress(RUN.encode())[:-5] + b"12345", "b.run: a damaged gzip file"),

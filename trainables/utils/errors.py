@@ -11,6 +11,11 @@ _DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _MAX_LISTED = 10
 """Largest number of errors that one message lists."""
 
+UTF8_TEXT = (
+    "UTF-8 text; iconv -f WINDOWS-1252 -t UTF-8 converts a file, iconv -c -f UTF-8 -t UTF-8 leaves out broken bytes"
+)
+"""Expected of a file that is not UTF-8, with the remedies."""
+
 
 class UserError(Exception):
     """Raised for bad input; commands print it on one line and exit with status 2.

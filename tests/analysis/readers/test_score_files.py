@@ -1,5 +1,6 @@
 """Frames of PyTerrier's experiments are tables of scores; files of means say how that tool writes values per query."""
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -55,6 +56,14 @@ def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("system;query;value\nA;1;0,5\nB;1;0,25\n")
     with pytest.raises(UserError, match=r"value '0,5'.*; write decimal numbers with a point"):
         build_score_table(read_score_file(tmp_path / "p.csv"))
+
+
+def test_a_pipe_and_a_file_in_another_encoding_are_named_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "latin.csv").write_bytes("system,query,value\ncafé,1,0.5\n".encode("latin-1"))
+    for name, message in (("pipe.csv", "a pipe; expected .*, in a file"), ("latin.csv", "not UTF-8; expected .*iconv")):
+        with pytest.raises(UserError, match=message):
+            read_score_file(tmp_path / name)
 
 
 def test_one_measure_needs_no_metric(tmp_path: Path) -> None:

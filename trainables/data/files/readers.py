@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.trec_lines import split_fields
-from trainables.utils.errors import UserError
+from trainables.utils.errors import UTF8_TEXT, UserError
 
 T = TypeVar("T", str, list[Any], dict[str, Any])
 
@@ -25,7 +25,6 @@ MAX_LINE_BYTES = 10_000_000
 MAX_QUOTED_LENGTH = 60
 """Most characters of a file's text that an error quotes."""
 
-_UTF8 = "UTF-8 text; iconv -f WINDOWS-1252 -t UTF-8 converts a file, iconv -c -f UTF-8 -t UTF-8 leaves out broken bytes"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -176,7 +175,7 @@ def read_lines(path: Path) -> Iterator[tuple[FileLocation, str]]:
                 try:
                     text = line.decode()
                 except UnicodeDecodeError as error:
-                    raise UserError(str(location), "not UTF-8", _UTF8) from error
+                    raise UserError(str(location), "not UTF-8", UTF8_TEXT) from error
                 if "\0" in text:
                     raise UserError(str(location), "a NUL byte", "text")
                 yield location, text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
