@@ -198,7 +198,9 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dic
     """Merge `new` into `data`, and record in `places` the place that set each key."""
     for name, value in new.items():
         places[prefix + name] = place
-        if isinstance(value, dict) and isinstance(data.setdefault(name, {}), dict):
+        if isinstance(value, dict):
+            if not isinstance(data.get(name), dict):
+                data[name] = {}
             _merge(data[name], value, place, places, f"{prefix}{name}.")
         else:
             data[name] = value

@@ -26,7 +26,7 @@ _POSITIONAL = ("epsilon", "seen", "total")
 _EXPECTED = 'Annotated[float, Field(gt=0, description="...")] with its own limits, and a default'
 _RESERVED = frozenset({
     *_POSITIONAL, BATCH_SIZE, "distribution", "schedule", "loss", "variant", "seed", "role", "study", "trainable",
-    "task", "plan_hash", "specification", "specification_id", "configuration_id",
+    "task", "model", "data", "plan_hash", "specification", "specification_id", "configuration_id",
 })  # fmt: skip
 """Names that the labels of a run have for something else."""
 

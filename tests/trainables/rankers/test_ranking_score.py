@@ -36,7 +36,7 @@ def test_scores_are_the_second_logit_of_the_model(
     logits = compute_logits(run, result.split)
     np.testing.assert_allclose(result.scores, logits[:, 1], rtol=1e-5, atol=1e-6)
     pairs = run.data.select_pairs(result.split)
-    shape = (-1, pairs.candidates)
+    shape = (len(pairs.rows), -1)
     assert result.metric == recall_at(1, result.scores.reshape(shape), pairs.relevant.reshape(shape)).mean()
 
 

@@ -230,12 +230,12 @@ def test_a_line_of_50_mb_is_refused_in_every_file_without_reading_it(name: str, 
 
 @pytest.mark.parametrize("name", sorted(set(WRITERS) - {"docstrings"}))
 def test_grades_that_count_nowhere_are_refused(name: str, tmp_path: Path) -> None:
-    settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 2})
+    settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 3})
     with pytest.raises(UserError) as error:
         get_task(settings.name).read_dataset(settings)
     message = (
         rf"{settings.path or settings.name}: no relevant document in the train split, which has \d+ qrels; "
-        "expected one of grade task.relevant_from = 2 or more in each of train, dev, test"
+        "expected one of grade task.relevant_from = 3 or more in each of train, dev, test"
     )
     assert re.fullmatch(message, str(error.value))
 

@@ -67,10 +67,10 @@ def test_the_composed_and_the_decomposed_form_are_the_same_text(tmp_path: Path) 
     made = settings("dialogues", tmp_path)
     data = read(made)
     assert (len(data.queries), len(data.documents), len(data.candidates)) == (2 * 3, 3, 3)
-    assert get_task("dialogues").count_candidates(made)["train"] == {2: 1, 1: 1}  # type: ignore[misc]
+    assert get_task("dialogues").count_candidates(made)["train"] == {1: 1, 0: 1}  # type: ignore[misc]
     pool = DocumentPool(data, "all", "train", include_candidates=False)
     query = next(name for name, text in data.queries.items() if text.startswith("café") and name.startswith("train"))
-    (item,) = pool.prepare_queries("train", [query], 2, dict.fromkeys(SPLITS, 1))
+    (item,) = pool.prepare_queries("train", [query], made)
     excluded = {data.documents[pool.ids[position]] for position in item.excluded.tolist()}
     assert excluded == {"yes, café", "cafe\u0301? [UTTERANCE_SEP]"}
 
