@@ -108,7 +108,7 @@ def test_files_of_both_kinds_are_the_same(tmp_path: Path) -> None:
     [
         ("none.csv", None, "no such file"),
         ("empty.csv", b"", "expected a CSV or Parquet file"),
-        ("bytes.csv", b"\xff\xfe\x00system", "expected a CSV or Parquet file"),
+        ("bytes.csv", b"\xff\xfe\x00system", "not UTF-8; expected UTF-8 text"),
         ("ragged.csv", b"system,value\na,1,2,3\nb\n", "expected"),
         ("text.parquet", b"system,value\n", "expected a CSV or Parquet file"),
     ],

@@ -104,7 +104,7 @@ WRONG = {
         {"tasks": {"x": "broken:MADE"}}, entry("mine", "'broken:TASK'"), "broken:TASK (module broken has no TASK); expe"
     ),
     "target in a module that is not loaded": (
-        {"tasks": {"x": "broken:MADE"}}, entry("mine", "'cProfile:TASK'"), "cProfile:TASK (module cProfile has no TASK)"
+        {"tasks": {"x": "broken:MADE"}}, entry("mine", "'colorsys:TASK'"), "colorsys:TASK (module colorsys has no TASK)"
     ),
     "module of a target is not there": (
         {"negative_samplers": {"x": "broken:MADE"}}, entry("mine", "'no_such:f'"), "no_such:f (no module no_such); exp"
