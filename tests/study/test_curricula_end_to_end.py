@@ -18,6 +18,7 @@ CHANGES = (
     'curriculum.variants=["BERT"]',
     'curriculum.compare="score"',
     'curriculum.score=["random", "words_responses", "BERT_loss"]',
+    "curriculum.scorer_instances=1024",
     "training.sampling=uniform",
     "training.checkpoint=MAP",
     "training.evaluations=4",
