@@ -1,4 +1,4 @@
-"""Bridge between a pool of trials and Ray Tune: starts trials and reports their ends."""
+"""Bridge between a runner of trials and Ray Tune: starts trials and reports their ends."""
 
 import json
 from collections import deque
@@ -11,8 +11,8 @@ from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
 from study.execution.failure import TrialFailure, classify_failure
-from study.execution.pool import PoolMember, TrialPool
 from study.execution.trainable import make_failed_record
+from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.records import run_record
 from study.records.provenance import get_commit, get_versions
 from study.records.run_name import format_run_name
@@ -35,7 +35,7 @@ example by using all of their memory."""
 class _Attempt(NamedTuple):
     """One Tune trial."""
 
-    member: PoolMember
+    owner: StudyTrials
     request: TrialRequest
     limits: StepLimits
     is_first: bool
@@ -44,7 +44,7 @@ class _Attempt(NamedTuple):
 
 
 class StudySearcher(Searcher):
-    """Passes the trials of a pool to Tune when they can start, and records their results when they end.
+    """Passes the trials of studies to Tune when they can start, and records their results when they end.
 
     The driver alone writes to the folder of a study. It writes the record of a trial that ended, then hands it to W&B
     and to the remote copy, and only then counts the trial as ended. If the driver is killed before it has written the
@@ -55,14 +55,14 @@ class StudySearcher(Searcher):
     recorded, and rerunning the same command resumes.
 
     Args:
-        pool: the trials.
+        runner: the trials.
         is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
             count as a failure. If None, nodes are never lost.
     """
 
-    def __init__(self, pool: TrialPool, is_node_lost: Callable[[Trial], bool] | None = None) -> None:
+    def __init__(self, runner: TrialRunner, is_node_lost: Callable[[Trial], bool] | None = None) -> None:
         super().__init__(metric="metric", mode="max")
-        self._pool, self._is_node_lost = pool, is_node_lost
+        self._runner, self._is_node_lost = runner, is_node_lost
         self._attempts: dict[str, _Attempt] = {}
         self._retries: deque[_Attempt] = deque()
         self._error: Exception | None = None
@@ -75,38 +75,38 @@ class StudySearcher(Searcher):
         """
         if self._error is not None:
             raise self._error
-        if self._pool.is_finished:
+        if self._runner.is_finished:
             return str(Searcher.FINISHED)
         retry = self._retries.popleft() if self._retries else None
-        popped = (retry.member, retry.request) if retry else self._pool.pop_request()
+        popped = (retry.owner, retry.request) if retry else self._runner.pop_request()
         if popped is None:
             return None
-        member, request = popped
-        run_id, study = request.trial.specification.id, member.scheduler.study
+        owner, request = popped
+        run_id, study = request.trial.specification.id, owner.scheduler.study
         # All nodes see the cache. The name tells later starts whether this driver still runs.
         crash_file = make_temporary_path(study.cache / "crash_reports" / run_id)
         limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
-        attempt = retry or _Attempt(member, request, limits, is_first=True)
+        attempt = retry or _Attempt(owner, request, limits, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits)
-        member.on_trial_start(request)
+        self._runner.start_trial(owner, request)
         return {
             "trial": request.trial.model_dump_json(),
             "limits": limits.model_dump_json(),
             "labels": json.dumps(request.labels),
-            "tracking": member.wandb_logger.tracking.model_dump_json(),
+            "tracking": owner.wandb_logger.tracking.model_dump_json(),
             "commit": json.dumps(get_commit()),
-            "shown": member.wandb_logger.get_run_url(run_id) or "",
+            "shown": owner.wandb_logger.get_run_url(run_id) or "",
         }
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Pass on the progress of a step that ended."""
         if "parts" in result:
-            self._pool.on_precompute(result["parts"], result["total"])
+            self._runner.progress.report_precompute(result["parts"], result["total"])
         if "instances" in result:
-            self._pool.on_stretch(self._attempts[trial_id].request, result["instances"])
+            self._runner.progress.report_stretch(self._attempts[trial_id].request, result["instances"])
         if "rows" in result:
-            member, request, *_ = self._attempts[trial_id]
-            member.wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])
+            owner, request, *_ = self._attempts[trial_id]
+            owner.wandb_logger.log_rows(request.labels, json.loads(result["rows"]), result["start"])
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Do nothing: the end of a trial goes to `handle_result` or `handle_failure`, see `TrialCallback`."""
@@ -121,15 +121,15 @@ class StudySearcher(Searcher):
         """
         with self._capture_errors():
             attempt, entry = self._attempts.pop(trial_id), json.loads(record)
-            run_record.write_run_record(attempt.member.scheduler.folder, attempt.request.split, entry, scores)
-            self._end_trial(attempt, entry)
+            run_record.write_run_record(attempt.owner.scheduler.folder, attempt.request.split, entry, scores)
+            self._runner.end_trial(attempt.owner, attempt.request, entry)
 
     def handle_failure(self, trial: Trial) -> None:
         """Handle a failed attempt: retry it, or record the failure and end the trial."""
         with self._capture_errors():
             attempt = self._attempts.pop(trial.trial_id)
             failure, request = classify_failure(trial, attempt.limits), attempt.request
-            folder = attempt.member.scheduler.folder
+            folder = attempt.owner.scheduler.folder
             if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < _MAX_NODE_LOSSES:
                 self._retries.append(attempt._replace(node_losses=attempt.node_losses + 1))
                 return
@@ -144,15 +144,7 @@ class StudySearcher(Searcher):
                 if attempt.is_first and failure.is_retryable:
                     self._retries.append(attempt._replace(is_first=False))
                     return
-            self._end_trial(attempt, entry)
-
-    def _end_trial(self, attempt: _Attempt, entry: dict[str, Any]) -> None:
-        member, request, *_ = attempt
-        run_id = request.trial.specification.id
-        member.wandb_logger.log_evaluation(run_id, request.split)
-        member.save_copy(run_id, request.split)
-        member.scheduler.mark_ended(request)
-        member.on_trial_end(request, entry)
+            self._runner.end_trial(attempt.owner, attempt.request, entry)
 
     def _stop_or_retry(self, attempt: _Attempt, failure: TrialFailure) -> None:
         """Retry a trial that the machine ended, or stop the study after too many attempts.
@@ -190,7 +182,7 @@ class StudySearcher(Searcher):
 def _is_caused_by_scorer(attempt: _Attempt, failure: TrialFailure) -> bool:
     """Return whether difficulty scores are missing because the scoring run itself failed."""
     is_missing = isinstance(failure.error, MissingDifficultyScoresError)
-    return is_missing and attempt.member.scheduler.scorer_failed
+    return is_missing and attempt.owner.scheduler.scorer_failed
 
 
 class TrialCallback(Callback):

@@ -1,4 +1,4 @@
-"""Runs a pool of trials with Ray Tune."""
+"""Starts Ray, and runs trials with Ray Tune."""
 
 import logging
 import os
@@ -6,7 +6,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
@@ -23,10 +23,11 @@ from study.config.loader import Study
 from study.execution import nodes
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
-from study.execution.pool import TrialPool
 from study.execution.searcher import StudySearcher, TrialCallback
 from study.execution.slots import get_local_concurrency
 from study.execution.trainable import StudyTrainable
+from study.execution.trial_runner import TrialRunner
+from study.utils.console import print_line
 from trainables.utils import interruption
 from trainables.utils.errors import MachineError
 from trainables.utils.files import make_temporary_path
@@ -132,32 +133,41 @@ class _SilentProgressCallback(TrialProgressCallback):
         """Print and keep nothing."""
 
 
-def run_tuner(pool: TrialPool, cluster: str | None, concurrent: int, log: Callable[[str], None]) -> None:
-    """Run the remaining trials of a pool.
+def run_trials(runner: TrialRunner, cluster: str | None) -> None:
+    """Run the remaining trials.
 
     Args:
-        pool: the trials.
+        runner: the trials, of which some are left.
         cluster: address of the cluster that this process is connected to, or None for this machine.
-        concurrent: trials at once. On a cluster this follows the number of nodes, unless the study gives a number.
-        log: called with a line when nodes are lost or have joined.
 
     Raises:
-        KeyboardInterrupt: Tune returned before the pool was finished, for example after SIGUSR1.
+        KeyboardInterrupt: Tune returned before the end, for example after SIGUSR1.
     """
-    if pool.is_finished:
-        return
+    study, progress = runner.studies[0].scheduler.study, runner.progress
+    with open_session() as folder:
+        concurrent = start_ray(study, cluster, folder)
+        precisions = dict.fromkeys(each.scheduler.study.training.precision for each in runner.studies)
+        progress.start_clock(concurrent)
+        line = f"{concurrent} trials at once, {study.training.threads} thread(s) each, {', '.join(precisions)}"
+        print_line(", ".join(filter(None, [line, progress.describe_time_left()])))
+        _run_tuner(runner, cluster, concurrent)
+        runner.evictor.evict_unneeded()
+
+
+def _run_tuner(runner: TrialRunner, cluster: str | None, concurrent: int) -> None:
+    """Run the trials, as many at once as given; on a cluster as many as its nodes hold, unless the study says."""
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # failures are recorded and reported in one line
     ray._private.worker._worker_logs_enabled = False  # repeats failures with addresses of this machine
-    first = pool.members[0].scheduler
-    study = first.study  # the studies of a pool need the same resources
+    first = runner.studies[0].scheduler
+    study = first.study  # all studies need the same resources
     scratch = make_temporary_path(first.folder / "tune")  # other processes may work on the same study
 
     def resize(capacity: int) -> None:
         if study.resources.concurrent is None:
             limiter.max_concurrent = capacity
 
-    monitor = NodeMonitor(nodes.get_trial_resources(study), log, resize) if cluster is not None else None
-    searcher = StudySearcher(pool, monitor.is_node_lost if monitor else None)
+    monitor = NodeMonitor(nodes.get_trial_resources(study), print_line, resize) if cluster is not None else None
+    searcher = StudySearcher(runner, monitor.is_node_lost if monitor else None)
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     resources = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
     tune.Tuner(
@@ -176,5 +186,5 @@ def run_tuner(pool: TrialPool, cluster: str | None, concurrent: int, log: Callab
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)
-    if not pool.is_finished:  # Tune handles SIGUSR1 itself and returns
+    if not runner.is_finished:  # Tune handles SIGUSR1 itself and returns
         raise KeyboardInterrupt

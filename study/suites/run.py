@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from study.execution.trial_runner import StudyTrials
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder, register_suite_plan
 from study.utils.console import print_line
@@ -13,8 +14,7 @@ from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
 from study.workflows.open_study import open_study
 from study.workflows.prepare_data import prepare_study_data
-from study.workflows.session import StudySession
-from study.workflows.trials import StudyTrials, run_trials
+from study.workflows.session import StudySession, run_trials
 
 if TYPE_CHECKING:
     from analysis.suites.report import SuiteReport
@@ -101,7 +101,8 @@ def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
     for session in sessions:
         if session.scheduler.is_finished:
             publish(session)
-    run_trials([make_trials(session) for session in sessions if session not in published], view)
+    remaining = [make_trials(session) for session in sessions if session not in published]
+    run_trials(remaining, sessions[0].opened.cluster, view)
     for session in sessions:
         session.finish(view)
     if errors:

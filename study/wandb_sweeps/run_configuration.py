@@ -10,6 +10,7 @@ from contextlib import closing
 
 from study.config.loader import Study
 from study.config.trial_params import parse_trial_params
+from study.execution.trial_runner import StudyTrials
 from study.records.run_name import format_run_name
 from study.records.run_record import Split, has_test_scores
 from study.records.run_store import RunStore
@@ -25,8 +26,7 @@ from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
 from study.wandb_sweeps.agent_run import open_agent_run
 from study.workflows.open_study import OpenStudy, open_study
-from study.workflows.session import flush_wandb, make_tracking, upload_records
-from study.workflows.trials import StudyTrials, run_trials
+from study.workflows.session import flush_wandb, make_tracking, run_trials, upload_records
 from trainables.specs.base import RunSpec
 from trainables.storage import open_storage
 from trainables.storage.base import RESUME_FOLDER
@@ -172,7 +172,8 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     register_sweep_trial(study.folder, configuration)
     with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger, LiveView() as view:
         wandb_logger.log_document("plan")
-        run_trials([StudyTrials(open_result, scheduler, wandb_logger)], view)
+        trials = StudyTrials(scheduler, wandb_logger, open_result.make_uploader())
+        run_trials([trials], open_result.cluster, view)
         backfill_evaluations(
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
         )

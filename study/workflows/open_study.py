@@ -11,7 +11,7 @@ from study.plan.study_file import write_study_file
 from study.records.data_statistics import write_data_statistics
 from study.records.plan_file import PLAN_FILE
 from study.records.provenance import describe_setup
-from study.records.remote import RemoteRecords
+from study.records.remote import RecordUploader, RemoteRecords
 from study.records.run_record import read_run_record, set_aside_damaged_records
 from study.scheduling.trials import ResolvedInputs
 from study.utils.console import print_line
@@ -36,6 +36,10 @@ class OpenStudy(NamedTuple):
     cluster: str | None
     """Address of the cluster that this process is connected to. None if trials run on this machine."""
     prepared: PreparedData
+
+    def make_uploader(self) -> RecordUploader | None:
+        """Return what copies the records as they are made, None if the study has no place for copies."""
+        return RecordUploader(self.remote_records, self.study.folder, print_line) if self.remote_records else None
 
 
 def open_study(study: Study) -> OpenStudy:

@@ -9,8 +9,7 @@ from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
 from study.workflows.open_study import open_study
-from study.workflows.session import StudySession
-from study.workflows.trials import run_trials
+from study.workflows.session import StudySession, run_trials
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -33,7 +32,7 @@ def run_study(study: Study, start_time: float) -> "Report":
     session = StudySession(open_study(study), start_time)
     with closing(session.wandb_logger), LiveView() as view:
         session.upload_earlier_records()
-        run_trials([session.trials], view)
+        run_trials([session.trials], session.opened.cluster, view)
         report = session.publish_results(view)
         session.finish(view)
     missing, causes = session.find_missing_results()

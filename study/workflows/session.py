@@ -2,12 +2,13 @@
 
 import os
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.data.plan import Plan
 from study.config.loader import Study
+from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.records.plan_file import PLAN_FILE, read_plan
-from study.records.remote import RecordUploader
 from study.records.run_record import SPLITS
 from study.records.run_store import RunStore
 from study.records.search_log import read_search_log, write_search_log
@@ -22,7 +23,6 @@ from study.utils.live_view import LiveView
 from study.workflows.keep_models import keep_models
 from study.workflows.open_study import OpenStudy
 from study.workflows.query_attributes import write_query_attributes
-from study.workflows.trials import StudyTrials
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 
@@ -72,7 +72,8 @@ class StudySession:
     @property
     def trials(self) -> StudyTrials:
         """The trials of the study."""
-        return StudyTrials(self.opened, self.scheduler, self.wandb_logger, self._log_plans, self._save_progress)
+        uploader = self.opened.make_uploader()
+        return StudyTrials(self.scheduler, self.wandb_logger, uploader, self._log_plans, self._save_progress)
 
     def upload_earlier_records(self) -> None:
         """Upload what earlier starts have left, before any work: a place that cannot be written to is a mistake."""
@@ -175,6 +176,15 @@ class StudySession:
                 )
 
 
+def run_trials(studies: Sequence[StudyTrials], cluster: str | None, view: LiveView) -> None:
+    """Run the remaining trials of studies, in the order of precedence."""
+    runner = TrialRunner(studies, view)
+    if not runner.is_finished:
+        from study.execution import tuner  # imports ray
+
+        tuner.run_trials(runner, cluster)
+
+
 def _read_sequential_plan(study: Study) -> Plan | None:
     return Plan.model_validate(read_plan(study.folder / PLAN_FILE)) if study.confirm.group_size else None
 
@@ -195,8 +205,7 @@ def make_tracking(study: Study) -> Tracking:
 
 def upload_records(opened: OpenStudy) -> None:
     """Upload what the remote copy lacks. A failure is printed, since the study's folder has everything."""
-    if opened.remote_records:
-        uploader = RecordUploader(opened.remote_records, opened.study.folder, print_line)
+    if uploader := opened.make_uploader():
         uploader.upload_all(opened.study.tracking.mode)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from study.config.schema import Study
 from study.config.study_class import get_study_class
+from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.execution.trainable import StudyTrainable, TrialError
 from study.records import run_record as record
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest
 from study.tracking import Tracking
-from study.workflows.cleanup import CheckpointEvictor
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
 from trainables.models import pretrained as weights
 from trainables.specs import environment

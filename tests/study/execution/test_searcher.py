@@ -14,10 +14,9 @@ from ray.exceptions import RayTaskError
 from rich.console import Console
 
 from study.config.schema import Study
-from study.execution.pool import PoolMember, TrialPool
-from study.execution.progress import ProgressReporter
 from study.execution.searcher import MAX_ATTEMPTS, StudySearcher, TrialCallback
 from study.execution.trainable import TrialError
+from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.records import run_record as record
 from study.records.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
@@ -38,12 +37,28 @@ TIMEOUT = (
 )
 
 
+class Runner(TrialRunner):
+    """Notes which trials start and end."""
+
+    def __init__(self, tunes: list["Tune"], view: LiveView) -> None:
+        super().__init__([each.trials for each in tunes], view)
+        self._tunes = {each.scheduler: each for each in tunes}
+
+    def start_trial(self, owner: StudyTrials, request: TrialRequest) -> None:
+        super().start_trial(owner, request)
+        self._tunes[owner.scheduler].started.append(request)
+
+    def end_trial(self, owner: StudyTrials, request: TrialRequest, entry: dict[str, Any]) -> None:
+        super().end_trial(owner, request, entry)
+        self._tunes[owner.scheduler].told.append((request.trial.specification.id, entry))
+
+
 class Tune:
     """What the searcher sees of Tune, one trial after the other."""
 
     def __init__(self, folder: Path, study: Study = LIMITED) -> None:
         folder.mkdir(exist_ok=True)
-        self.folder, self.told, self.parts = folder, list[tuple[str, dict[str, Any]]](), list[tuple[int, int]]()
+        self.folder, self.told = folder, list[tuple[str, dict[str, Any]]]()
         self.copied: list[tuple[str, str]] = []
         self.started: list[TrialRequest] = []
         self.view = LiveView()
@@ -51,19 +66,10 @@ class Tune:
         self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         logger = WandbLogger(tracking, print)
-        member = PoolMember(self.scheduler, logger, self._copy, self.started.append, self._report)
-        progress = ProgressReporter([self.scheduler], self.view)
-        self.searcher = StudySearcher(TrialPool([member], self._parts, progress.report_stretch))
+        copies: Any = SimpleNamespace(upload=lambda run_id, split: self.copied.append((run_id, split)))
+        self.trials = StudyTrials(self.scheduler, logger, copies)
+        self.searcher = StudySearcher(Runner([self], self.view))
         self.ends, self.count = TrialCallback(self.searcher), 0
-
-    def _copy(self, run_id: str, split: record.Split) -> None:
-        self.copied.append((run_id, split))
-
-    def _report(self, request: TrialRequest, entry: dict[str, Any]) -> None:
-        self.told.append((request.trial.specification.id, entry))
-
-    def _parts(self, done: int, total: int) -> None:
-        self.parts.append((done, total))
 
     def begin(self) -> tuple[str, TrialSpec, StepLimits]:
         """The next trial: its name, its job and its limits."""
@@ -246,8 +252,8 @@ def test_what_the_trial_says_of_its_failure_is_recorded(tune: Tune) -> None:
 
 
 def test_what_another_agent_of_a_sweep_has_finished_meanwhile_is_kept(tune: Tune) -> None:
-    name, job, _ = tune.begin()
-    record.write_run_record(tune.folder, "dev", {"id": job.specification.id, "state": "finished", "summary": {}}, None)
+    name, request = tune.start()
+    record.write_run_record(tune.folder, "dev", ended(request, quality), None)
     tune.fail(name, ValueError("boom"))
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
@@ -266,10 +272,11 @@ def test_a_result_is_recorded_then_logged_then_copied_and_only_then_counts(
         steps.append(step)
 
     attempt = tune.searcher._attempts[name]
-    monkeypatch.setattr(attempt.member.wandb_logger, "log_evaluation", lambda *_: note("logged"))
+    monkeypatch.setattr(attempt.owner.wandb_logger, "log_evaluation", lambda *_: note("logged"))
     monkeypatch.setattr(tune.scheduler, "mark_ended", lambda _: note("counted"))
-    member = replace(attempt.member, save_copy=lambda *_: note("copied"), on_trial_end=lambda *_: note("told"))
-    tune.searcher._attempts[name] = attempt._replace(member=member)
+    monkeypatch.setattr(attempt.owner.uploader, "upload", lambda *_: note("copied"))
+    owner = replace(attempt.owner, on_trial_end=lambda: note("told"))
+    tune.searcher._attempts[name] = attempt._replace(owner=owner)
     tune.finish(name)
     assert steps == ["logged", "copied", "counted", "told"]
 
@@ -419,22 +426,18 @@ def test_a_run_that_loses_every_node_stops_the_study(tmp_path: Path) -> None:
     assert tune.told == []
 
 
-def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune) -> None:
+def test_parts_of_the_frozen_layers_are_told_as_they_come(tune: Tune, capsys: pytest.CaptureFixture[str]) -> None:
     name, *_ = tune.begin()
     for result in ({"parts": 1, "total": 3}, {"parts": 3, "total": 3}, {"instances": 8}):
         tune.searcher.on_trial_result(name, result)
-    assert tune.parts == [(1, 3), (3, 3)]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "parts" in line]
+    assert [line.partition(": ")[2] for line in lines] == [f"{n} of 3 parts of the texts done" for n in (1, 3)]
 
 
 def test_a_pool_records_every_trial_with_its_own_study(tmp_path: Path) -> None:
     """An earlier study has precedence; a later one gets the slots that it leaves idle."""
     tunes = [Tune(tmp_path / name) for name in ("first", "second")]
-    members = [
-        PoolMember(each.scheduler, WandbLogger(tracking_in(each.folder), print), each._copy, each.started.append,
-                   each._report)
-        for each in tunes
-    ]  # fmt: skip
-    searcher, waiting, n_second = StudySearcher(TrialPool(members, tunes[0]._parts)), list[str](), 0
+    searcher, waiting, n_second = StudySearcher(Runner(tunes, LiveView())), list[str](), 0
     for count in range(10_000):
         found = searcher.suggest(str(count))
         if isinstance(found, dict):
@@ -458,7 +461,3 @@ def test_a_pool_records_every_trial_with_its_own_study(tmp_path: Path) -> None:
         assert len(each.told) == len(each.started)
         for run_id, split in each.copied:
             assert record.get_scores_path(each.folder, run_id, split).is_file()  # type: ignore[arg-type]
-
-
-def tracking_in(folder: Path) -> Tracking:
-    return Tracking(mode="disabled", project="small", folder=folder)

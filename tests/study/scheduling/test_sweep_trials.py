@@ -13,6 +13,7 @@ import pytest
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.study_class import get_study_class
+from study.execution.trial_runner import StudyTrials
 from study.records.remote import RemoteRecords
 from study.records.run_store import RunStore
 from study.scheduling import sweep_trials as swept
@@ -22,7 +23,6 @@ from study.utils.live_view import LiveView
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import run_study as session
 from study.workflows.open_study import OpenStudy
-from study.workflows.trials import StudyTrials
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
 from trainables.utils.errors import UserError
 
@@ -284,7 +284,7 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     class KilledError(Exception):
         """In the first test."""
 
-    def carry_out(studies: list[StudyTrials], view: LiveView) -> None:
+    def carry_out(studies: list[StudyTrials], cluster: str | None, view: LiveView) -> None:
         (trials,) = studies
         assert isinstance(trials.scheduler, StudyScheduler)
 

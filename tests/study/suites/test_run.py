@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from study.execution.trial_runner import StudyTrials
 from study.suites import run
 from study.utils.live_view import LiveView
-from study.workflows.trials import StudyTrials
 
 
 class Session:
@@ -16,10 +16,10 @@ class Session:
 
     def __init__(self, name: str, log: list[str], error: Exception | None = None) -> None:
         self.name, self._log, self._error = name, log, error
-        self.opened = SimpleNamespace(study=SimpleNamespace(name=name))
+        self.opened = SimpleNamespace(study=SimpleNamespace(name=name), cluster=None)
         self.scheduler = SimpleNamespace(is_finished=error is not None)
         self.wandb_logger = SimpleNamespace(pending={}, close=lambda: log.append(f"{name} closed"))
-        self.trials = StudyTrials(self.opened, self.scheduler, self.wandb_logger)  # type: ignore[arg-type]
+        self.trials = StudyTrials(self.scheduler, self.wandb_logger)  # type: ignore[arg-type]
 
     def publish_results(self, view: LiveView, is_brief: bool) -> None:
         self._log.append(f"{self.name} published")
@@ -34,7 +34,7 @@ def test_a_report_that_fails_does_not_keep_the_other_studies(tmp_path: Path, mon
     log = list[str]()
     first, second = Session("first", log, ValueError("damaged")), Session("second", log)
 
-    def run_trials(trials: list[Any], view: LiveView) -> None:
+    def run_trials(trials: list[Any], cluster: str | None, view: LiveView) -> None:
         (only,) = trials
         only.scheduler.is_finished = True
         only.on_trial_end()

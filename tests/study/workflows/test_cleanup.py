@@ -8,8 +8,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from study.config.study_class import get_study_class
+from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.scheduling.study_scheduler import StudyScheduler
-from study.workflows.cleanup import CheckpointEvictor
 from tests.study.driving import STUDY, quality, record_end, scheduler
 from tests.trainables.storages import place
 from trainables.storage import open_storage
