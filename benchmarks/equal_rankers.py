@@ -1,15 +1,12 @@
-"""How often tests call two equal rankers different: simulated, and between the seeds of one ranker of a study.
+"""How often tests call two rankers different that differ by their seeds alone, by simulation.
 
-python -m benchmarks.equal_rankers [FOLDER [SYSTEM]]
+python -m benchmarks.equal_rankers
 """
 
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 
-from analysis.results import per_query, read_records
 from analysis.stats.estimate import Estimate
 from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
 
@@ -24,7 +21,7 @@ def rejects(estimate: Estimate) -> bool:
     return low > 0 or high < 0
 
 
-def simulate() -> None:
+def main() -> None:
     """Prints how often each test rejects where two rankers differ by their seeds alone."""
     print("| seeds | queries | new queries (the usual test) | new queries and new seeds |")
     print("|---|---|---|---|")
@@ -40,24 +37,5 @@ def simulate() -> None:
         print(f"| {seeds} | {queries:,} | {usual:.3f} | {f'{ours:.3f}' if seeds > 1 else 'refused'} |", flush=True)
 
 
-def compare_seeds(folder: Path, system: str) -> None:
-    """Prints how often two seeds of one ranker differ by a paired t-test over queries."""
-    results = read_records(folder)
-    metric = results.plan.metric
-    for split in (results.plan.search_split, results.plan.test_split):
-        frame = per_query(results, split, metric)
-        scores = frame[frame["system"] == system].pivot(index="seed", columns="query_id", values="value").to_numpy()
-        pairs = [scores[[a]] - scores[[b]] for a, b in itertools.combinations(range(len(scores)), 2)]
-        found = np.array([rejects(estimate_over_queries(d)) for d in pairs])
-        means = scores.mean(axis=1)
-        print(
-            f"{split}: {scores.shape[1]} queries, {len(scores)} seeds of {system}, {metric} {means.mean():.4f} ± "
-            f"{means.std(ddof=1):.4f}: {found.sum()} of {len(found)} pairs of seeds ({found.mean():.0%}) at {ALPHA}"
-        )
-
-
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        compare_seeds(Path(sys.argv[1]), sys.argv[2] if sys.argv[2:] else "BERT")
-    else:
-        simulate()
+    main()

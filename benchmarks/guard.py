@@ -48,7 +48,7 @@ def engine_groups(title: str, lists: PairLists, precisions: list[Precision]) -> 
     scored = {f"evaluation, {title}, {each}": partial(packed_scores, lists, each) for each in precisions}
     return [
         {"": train(contenders.cross_encoder_trainer, precision="fp32"), **trained},
-        {"": partial(padded_scores, lists, None), **scored},
+        {"": partial(padded_scores, lists), **scored},
     ]
 
 

@@ -1,19 +1,19 @@
 """What a race gets wrong and what it saves, by simulation with the product's own rule.
 
-python -m benchmarks.race [RACES] [--queries N] [--query-sd SD] [--seed-sd SD ...]
+python -m benchmarks.race [RACES]
 
 A run's metric on a query is the configuration's true value, plus what the seed does to it, plus what the query does to
-the configuration (query x configuration, by default nothing), plus a residual of .12 (a real study's residual a run and
-query); 12 configurations, all of one round. `seed SD` is the standard deviation over seeds of a configuration's mean,
-.006 to .01 in published studies.
+the configuration (query x configuration), plus a residual of .12 (a real study's residual a run and query); 12
+configurations, all of one round. `seed SD` is the standard deviation over seeds of a configuration's mean, .006 to .01
+in published studies.
 """
 
-import argparse
-from collections.abc import Sequence
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.statistics.simulation import print_header, print_row, run_with_count
 from study.scheduling.racing import FIRST_ROUND_SEEDS, LEVEL, find_pruned
 
 CONFIGURATIONS, RESIDUAL = 12, 0.12
@@ -47,6 +47,13 @@ class Noise:
     query_sd: float
 
 
+NOISES = (
+    *(Noise(300, seed_sd, 0.0) for seed_sd in (0.0, 0.006, 0.01, 0.02)),
+    *(Noise(300, seed_sd, 0.05) for seed_sd in (0.006, 0.01, 0.014, 0.02, 0.03)),
+    Noise(200, 0.02, 0.1),
+)
+
+
 def runs(truth: np.ndarray, seeds: int, noise: Noise, rng: np.random.Generator) -> np.ndarray:
     """(configurations, seeds, queries) the metric of runs whose configurations have these true values."""
     shape = (len(truth), seeds, noise.queries)
@@ -56,37 +63,24 @@ def runs(truth: np.ndarray, seeds: int, noise: Noise, rng: np.random.Generator) 
     return found + rng.normal(0, RESIDUAL, shape)
 
 
-def main(races: int, queries: int, query_sd: float, seed_sds: Sequence[float]) -> None:
+def main(races: int) -> None:
     """Prints a row for each number of seeds and spread."""
-    print(
-        f"{races} races of {CONFIGURATIONS} configurations, {queries} queries, query x configuration {query_sd:g}, "
-        f"level {LEVEL:g}, {FIRST_ROUND_SEEDS} seeds first\n"
-    )
-    print("| seeds | seed SD | pruned, of equally good ones | races that prune the best | runs saved |")
-    print("|---|---|---|---|---|")
+    print(f"{races} races of {CONFIGURATIONS} configurations, level {LEVEL:g}, {FIRST_ROUND_SEEDS} seeds first\n")
+    print_header("seeds", "query x configuration", "seed SD", "pruned, of equally good ones", "lose the best", "saved")
     equal, one_better, one_good = (np.full(CONFIGURATIONS, 0.5) for _ in range(3))
     one_better[0] += 0.01
     one_good[1:] -= 0.04
-    for seeds in (5, 10):
-        for noise in (Noise(queries, seed_sd, query_sd) for seed_sd in seed_sds):
-            rng = np.random.default_rng([seeds, round(noise.seed_sd * 1000)])
-            wrong = [len(race(runs(equal, seeds, noise, rng))) / CONFIGURATIONS for _ in range(races)]
-            lost = ["0" in race(runs(one_better, seeds, noise, rng)) for _ in range(races)]
-            cut = [race(runs(one_good, seeds, noise, rng)).values() for _ in range(races)]
-            saved = [sum(seeds - got for got in each) / (CONFIGURATIONS * seeds) for each in cut]
-            error = np.std(wrong, ddof=1) / np.sqrt(races)
-            print(
-                f"| {seeds} | {noise.seed_sd:.3f} | {np.mean(wrong):.4f} ± {error:.4f} | {np.mean(lost):.4f} | "
-                f"{np.mean(saved):.3f} |",
-                flush=True,
-            )
+    for seeds, noise in itertools.product((5, 10), NOISES):
+        rng = np.random.default_rng([seeds, round(noise.seed_sd * 1000)])
+        wrong = [len(race(runs(equal, seeds, noise, rng))) / CONFIGURATIONS for _ in range(races)]
+        lost = ["0" in race(runs(one_better, seeds, noise, rng)) for _ in range(races)]
+        cut = [race(runs(one_good, seeds, noise, rng)).values() for _ in range(races)]
+        saved = [sum(seeds - got for got in each) / (CONFIGURATIONS * seeds) for each in cut]
+        error = np.std(wrong, ddof=1) / np.sqrt(races)
+        query = f"{noise.query_sd:g}, {noise.queries} queries"
+        shares = f"{np.mean(wrong):.4f} ± {error:.4f}", f"{np.mean(lost):.4f}", f"{np.mean(saved):.3f}"
+        print_row(seeds, query, f"{noise.seed_sd:.3f}", *shares)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.race")
-    parser.add_argument("races", nargs="?", type=int, default=500)
-    parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--query-sd", type=float, default=0.0)
-    parser.add_argument("--seed-sd", type=float, nargs="+", default=[0.0, 0.006, 0.01])
-    arguments = parser.parse_args()
-    main(arguments.races, arguments.queries, arguments.query_sd, arguments.seed_sd)
+    run_with_count(main, 2_000)

@@ -19,7 +19,7 @@ from trainables.utils.arrays import Bools, Floats
 _LEVEL = 0.004
 """Level of the test at each step.
 
-As there are several steps, more studies than that get a false alarm, but at most 1 %; see benchmarks/RESULTS.md.
+As there are several steps, more studies get a false alarm, but at most 1 % (`benchmarks.statistics.collapsed`).
 """
 _MAX_SHARE = 1 / 4
 """Largest share of the runs that may be collapsed."""

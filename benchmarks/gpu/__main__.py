@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from benchmarks.gpu.packages import describe_missing
 from benchmarks.gpu.parts import PARTS, Place
@@ -43,22 +42,12 @@ def parse_parts(text: str) -> list[str]:
     return [name for name in PARTS if name in names]
 
 
-def build_parser() -> Parser:
-    """The command line."""
-    parser = Parser(
-        prog="python -m benchmarks.gpu",
-        usage="%(prog)s [--parts NAME,NAME] [--rounds N] [--out FILE]",
-        description="Checks and measures this project on a GPU.",
-    )
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the parts and returns the status."""
+    parser = Parser(prog="python -m benchmarks.gpu", description="Checks and measures this project on a GPU.")
     parser.add_argument("--parts", type=parse_parts, default=list(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, choices=range(1, 21), default=5, metavar="N", help="rounds, 1 to 20")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the JSON to this file")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the parts and returns the status."""
-    parser = build_parser()
     options = parser.parse_args(argv)
     if options.out is not None and not options.out.parent.is_dir():
         parser.error(f"argument --out: no folder {options.out.parent}")
@@ -92,7 +81,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(format_table(rows))
     for name in failed:
         print(f"failed: {name}")
-    text = json.dumps(describe_result(rows, seconds, failed, torch.cuda.get_device_name() if is_gpu else None))
+    result = {
+        "device": "cuda" if is_gpu else "cpu",
+        "gpu": torch.cuda.get_device_name() if is_gpu else None,
+        "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(),
+        "versions": {name: _find_version(name) for name in _VERSIONS},
+        "failed": failed,
+        "parts": {
+            name: {"failed": name in failed, "seconds": seconds[name], "rows": [row.as_dict() for row in own]}
+            for name, own in rows.items()
+        },
+    }
+    text = json.dumps(result)
     if options.out is not None:
         options.out.write_text(f"{text}\n", "utf-8")
     print(text)
@@ -114,25 +115,6 @@ def run_part(name: str, place: Place) -> list[Row]:
         traceback.print_exc()
         lines = str(error).splitlines() or [""]
         return [Row("the whole part", "failed", note=f"{type(error).__name__}: {lines[0][:120]}")]
-
-
-def describe_result(
-    rows: dict[str, list[Row]], seconds: dict[str, float], failed: list[str], gpu: str | None
-) -> dict[str, Any]:
-    """The JSON object: the device, the versions, and every part with its rows."""
-    parts = {
-        name: {"failed": name in failed, "seconds": seconds[name], "rows": [row.as_dict() for row in own]}
-        for name, own in rows.items()
-    }
-    return {
-        "device": "cuda" if gpu else "cpu",
-        "gpu": gpu,
-        "date": datetime.now(UTC).date().isoformat(),
-        "python": platform.python_version(),
-        "versions": {name: _find_version(name) for name in _VERSIONS},
-        "failed": failed,
-        "parts": parts,
-    }
 
 
 def _find_version(name: str) -> str | None:

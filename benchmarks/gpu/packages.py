@@ -1,18 +1,15 @@
 """Packages that the benchmark needs beyond torch and transformers: which are missing, and a folder to carry.
 
-The folder is for a machine without a network. Tests, headers and parts of Arrow that nothing here uses are left out of
-it, and it is packed into one archive. Uses the standard library alone.
+The folder is for a machine without a network, and is packed into one archive. Uses the standard library alone.
 
 python -m benchmarks.gpu.packages FOLDER [--python 3.12]
 """
 
 import argparse
-import lzma
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -31,8 +28,6 @@ CARRIED = (
 """Distributions in the folder; all others come with torch and transformers."""
 _INSIDE = "site-packages"
 """Name of the folder inside, by which dill, which datasets uses, knows modules that it need not save."""
-_UNUSED_FOLDERS = ("tests", "include", "bin", "__pycache__")
-_UNUSED_FILES = ("*.pyi", "*.pyx", "*.pxd", "*.pxi", "*.h", "*.a", "pyarrow/*flight*", "pyarrow/*s3*")
 
 
 def describe_missing(names: Iterable[str]) -> str | None:
@@ -70,25 +65,11 @@ def list_requirements() -> list[str]:
 
 
 def collect(folder: Path, python: str) -> None:
-    """Installs the distributions into a new folder, for this version of Python, and leaves out what is not used."""
+    """Installs the distributions into a new folder, for this version of Python."""
     shutil.rmtree(folder, ignore_errors=True)
     target = str(folder / _INSIDE)
     options = ["--no-deps", "--no-compile", "--only-binary=:all:", "--python-version", python, "--target", target]
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *list_requirements()], check=True)
-    for name in _UNUSED_FOLDERS:
-        for unused in [path for path in folder.rglob(name) if path.is_dir()]:
-            shutil.rmtree(unused, ignore_errors=True)
-    for pattern in _UNUSED_FILES:
-        for unused in [path for path in folder.rglob(pattern) if path.is_file()]:
-            unused.unlink()
-
-
-def pack(folder: Path) -> Path:
-    """Writes the folder as an archive next to it."""
-    archive = folder.with_name(f"{folder.name}.tar.xz")
-    with lzma.open(archive, "wb", preset=6) as stream, tarfile.open(fileobj=stream, mode="w") as content:
-        content.add(folder, folder.name)
-    return archive
 
 
 def main() -> None:
@@ -101,9 +82,8 @@ def main() -> None:
     parser.add_argument("--python", default=this, help=f"version of Python that will use them, by default {this}")
     options = parser.parse_args()
     collect(options.folder, options.python)
-    size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
-    archive = pack(options.folder)
-    print(f"{options.folder}: {size / 2**20:.0f} MiB; {archive}: {archive.stat().st_size / 2**20:.0f} MiB")
+    archive = shutil.make_archive(str(options.folder), "xztar", options.folder.parent, options.folder.name)
+    print(f"{archive}: {Path(archive).stat().st_size / 2**20:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -68,13 +68,9 @@ PARTS = {
         "that two trials at once train on the processor, without a rate",
     ),
     "study": Part(
-        "a small study twice, with the command line and Ray where they are installed, and equal scores",
-        "the same study on the processor",
+        "the trials of a small study twice, and equal scores",
+        "the same trials on the processor",
         _LIGHT + _HEAVY,
-    ),
-    "compilation": Part(
-        "a training step of fixed shape: plain, by torch.compile, and with CUDA graphs",
-        "that torch.compile captures the step and computes the same loss, without a compiler",
     ),
 }
 """Parts by name, in the order in which they run."""

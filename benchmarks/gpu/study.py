@@ -1,18 +1,10 @@
-"""A whole small study, twice: both give the same scores.
-
-With the packages of the command line, it is `python -m study.run` with Ray. Without them, the trainable's own backends
-execute the same runs one after another in this process.
-"""
+"""The trials of a small study, twice, one after another in this process: both give the same scores."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -28,8 +20,7 @@ from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerR
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.trial import TrialResult, TrialSpec
 
-_COMMAND_PACKAGES = ("jinja2", "matplotlib", "optuna", "ray", "rich", "sqlalchemy", "wandb", "yaml")
-_METRIC, _SEEDS, _LENGTH, _LIMIT = "R10@1", (1, 2), 64, 300.0
+_METRIC, _SEEDS, _LENGTH = "R10@1", (1, 2), 64
 _ACTIONS: tuple[Literal["train", "test"], ...] = ("train", "test")
 _VARIANTS = {
     "BERT": LabelSmoothing(),
@@ -44,21 +35,16 @@ Scores = Mapping[str, np.ndarray]
 
 
 def run(place: Place) -> list[Row]:
-    """Runs the study twice, each time with checkpoints of its own, and compares all scores."""
+    """Runs all trials twice, each time with checkpoints of their own, and compares all scores."""
     size: Size = "minilm" if place.is_gpu else "tiny"
     model, data = models.write_model(place.folder, "bert", size), write_collection(place.folder / "collection")
-    missing = [name for name in _COMMAND_PACKAGES if find_spec(name) is None]
     started = time.monotonic()
-    if missing:
-        first, second = (run_in_process(place, model, data, number) for number in (1, 2))
-    else:
-        first, second = (run_command(place, model, data, number) for number in (1, 2))
+    first, second = (run_trials(place, model, data, number) for number in (1, 2))
     seconds = time.monotonic() - started
-    way = f"in this process, without {', '.join(missing)}" if missing else "by study.run with Ray"
-    note = f"{len(first)} evaluations of {len(_VARIANTS)} variants and {len(_SEEDS)} seeds, {way}"
+    note = f"{len(first)} evaluations of {len(_VARIANTS)} variants and {len(_SEEDS)} seeds"
     rows = [confirmed(f"bert-{size}: equal scores twice on {place.device}", is_equal(first, second), note)]
     title = "seconds of both studies"
-    return [*rows, measured(title, [seconds], "s", way) if place.is_gpu else not_measured(title)]
+    return [*rows, measured(title, [seconds], "s") if place.is_gpu else not_measured(title)]
 
 
 def is_equal(first: Scores, second: Scores) -> bool:
@@ -86,17 +72,13 @@ def write_collection(folder: Path) -> Path:
     return folder
 
 
-def make_training(place: Place) -> dict[str, Any]:
-    """Settings of the training, as a study file has them."""
-    settings = {"instances": 512 if place.is_gpu else 128, "batch_size": 16, "negatives": 3, "learning_rate": 1e-4}
-    return {**settings, "evaluations": 2, "threads": 1}
-
-
-def run_in_process(place: Place, model: Path, data: Path, number: int) -> Scores:
+def run_trials(place: Place, model: Path, data: Path, number: int) -> Scores:
     """Trains and tests every variant with every seed; only the checkpoints are new each time."""
     cache = place.folder / "cache"
     prepared = prepare_data(RankerTaskSettings(name="beir", path=str(data)), cache)
-    training = environment.resolve_precision(RankerTrainingSettings.model_validate(make_training(place)), place.device)
+    settings = {"instances": 512 if place.is_gpu else 128, "batch_size": 16, "negatives": 3, "learning_rate": 1e-4}
+    settings |= {"evaluations": 2, "threads": 1}
+    training = environment.resolve_precision(RankerTrainingSettings.model_validate(settings), place.device)
     scores = dict[str, np.ndarray]()
     for name, variant in _VARIANTS.items():
         for seed in _SEEDS:
@@ -131,60 +113,3 @@ def finish(trial: TrialSpec) -> TrialResult:
     while (result := run_.advance()) is None:
         pass
     return result
-
-
-def run_command(place: Place, model: Path, data: Path, number: int) -> Scores:
-    """Runs the command line with a study file; results and cache are new each time."""
-    folder = place.folder / f"study-{number}"
-    folder.mkdir()
-    (folder / "small.toml").write_text(format_study(place, model, data, folder), "utf-8")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        [sys.executable, "-m", "study.run", str(folder / "small.toml")],
-        cwd=root,
-        env=kept | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])
-    return read_scores(folder / "results")
-
-
-def read_scores(folder: Path) -> Scores:
-    """Scores of every recorded evaluation of a study."""
-    import pandas as pd  # a machine without it does the other parts
-
-    files = sorted(folder.glob("runs/*/*scores.parquet"))
-    return {f"{file.parent.name} {file.stem}": pd.read_parquet(file)["score"].to_numpy() for file in files}
-
-
-def format_study(place: Place, model: Path, data: Path, folder: Path) -> str:
-    """The study file: every smoothing has one configuration, so that nothing is searched."""
-    smoothed = [name for name in _VARIANTS if name != "BERT"]
-    sections: dict[str, dict[str, Any]] = {
-        "task": {"name": "beir", "path": str(data)},
-        "model": {"name": str(model), "max_length": _LENGTH},
-        "training": make_training(place),
-        "search": {"epsilon": [0.2], "switch": [0.5], "n_configurations": dict.fromkeys(smoothed, 1)},
-        "analysis": {"metric": _METRIC},
-        "resources": {"gpu": 0.5} if place.is_gpu else {},
-        "tracking": {"mode": "disabled"},
-        "output": {"folder": str(folder / "results")},
-        "cache": {"folder": str(folder / "cache")},
-    }
-    lines = ['name = "small"', f"seeds = {list(_SEEDS)}", f"variants = {json.dumps(list(_VARIANTS))}"]
-    for name, keys in sections.items():
-        lines += [f"[{name}]", *(f"{key} = {format_value(value)}" for key, value in keys.items())]
-    return "\n".join(lines) + "\n"
-
-
-def format_value(value: Any) -> str:
-    """A value as TOML: a table in one line, or what is the same in JSON."""
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {format_value(own)}' for key, own in value.items())} }}"
-    return json.dumps(value)

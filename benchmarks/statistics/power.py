@@ -13,8 +13,6 @@ probability that the mean exceeds the study's critical difference, and these pro
 """
 
 import itertools
-import sys
-import time
 
 import numpy as np
 from scipy import optimize, special
@@ -34,6 +32,9 @@ from benchmarks.statistics.simulation import (
     estimate_over_queries,
     format_share,
     make_pooled_estimate,
+    print_header,
+    print_row,
+    run_with_count,
 )
 
 STUDIES, ALPHA, DIFFERENCE, POWER = 40_000, 0.05, 0.01, 0.8
@@ -72,66 +73,41 @@ def true_error(variance: DifferenceVariance, seeds: int, queries: int) -> float:
     return float(np.sqrt(variance.seed / seeds + variance.query / queries + variance.rest / (seeds * queries)))
 
 
-def measure_family(
-    seeds: int, comparisons: int, queries: int, seed_sd: float, studies: int
-) -> dict[str, dict[str, float]]:
-    """Return the power at .01 and the difference found with 80 % power, at the corrected level, of each test."""
+def measure_family(seeds: int, comparisons: int, queries: int, seed_sd: float, studies: int) -> list[str]:
+    """Return the power at .01 of the own and the pooled test, what each finds with 80 % power, and its quotient."""
     family, variance = Family.with_baseline(comparisons, seed_sd=seed_sd), true_variance(seed_sd)
     squares = family.draw(seeds, queries, studies, np.random.default_rng([2615, seeds, comparisons, queries]))
-    estimators: dict[str, Estimator] = {"own": estimate_here, "pooled": make_pooled_estimate(family.pairs)}
-    error, found = true_error(variance, seeds, queries), {}
-    for name, estimator in estimators.items():
-        critical = critical_differences(estimator, squares, ALPHA / comparisons)
-        found[name] = {
-            "power": compute_power(critical, error, DIFFERENCE),
-            "difference": find_difference(critical, error),
-        }
-    return found
+    estimators: tuple[Estimator, ...] = estimate_here, make_pooled_estimate(family.pairs)
+    critical = [critical_differences(estimator, squares, ALPHA / comparisons) for estimator in estimators]
+    error = true_error(variance, seeds, queries)
+    own, pooled = (find_difference(one, error) for one in critical)
+    powers = [format_share(compute_power(one, error, DIFFERENCE)) for one in critical]
+    return [*powers, format_share(own, 4), format_share(pooled, 4), format_share(pooled / own, 2)]
 
 
-def print_single(studies: int) -> None:
-    """Print levels, powers and detectable effects of one comparison."""
+def main(studies: int) -> None:
+    """Print levels, powers and detectable effects of one comparison, and what both tests find in a family."""
     variance = true_variance()
     print(f"One comparison at .05, {studies:,} studies a row\n")
-    print(
-        "| seeds | queries | level, here | level, classical | level, queries alone | power, here | power, classical "
-        "| MDE | 80 %, here |\n" + "|---" * 9 + "|"
-    )
+    columns = "level, here", "level, classical", "level, queries alone", "power, here", "power, classical"
+    print_header("seeds", "queries", *columns, "MDE", "80 %, here")
     for seeds, queries in itertools.product(SEEDS, QUERIES):
         squares = draw_squares(seeds, queries, variance, studies, np.random.default_rng([2614, seeds, queries]))
         critical = [critical_differences(one, squares, ALPHA) for one in (estimate_here, estimate_classical)]
-        error = true_error(variance, seeds, queries)
-        effect = minimum_detectable_effect(variance.estimate(seeds, queries), ALPHA)
-        found = find_difference(critical[0], error)
         usual = critical_differences(estimate_over_queries, squares, ALPHA)
+        error = true_error(variance, seeds, queries)
         shares = [compute_power(one, error, 0.0) for one in (*critical, usual)]
         shares += [compute_power(one, error, DIFFERENCE) for one in critical]
-        cells = [*map(format_share, shares), *(format_share(one, 4) for one in (effect or np.nan, found))]
-        print(f"| {seeds} | {queries:,} | {' | '.join(cells)} |", flush=True)
-
-
-def print_families(studies: int) -> None:
-    """Print what the own and the pooled test find in a family."""
+        effect = minimum_detectable_effect(variance.estimate(seeds, queries), ALPHA)
+        found = effect or np.nan, find_difference(critical[0], error)
+        print_row(seeds, f"{queries:,}", *map(format_share, shares), *(format_share(one, 4) for one in found))
     print(f"\nFamilies at .05 / comparisons, {studies:,} families a row\n")
-    print(
-        "| seeds | comparisons | queries | seed SD | power, own | power, pooled | 80 %, own | 80 %, pooled | ratio |\n"
-        + "|---" * 9
-        + "|"
-    )
+    columns = "power, own", "power, pooled", "80 %, own", "80 %, pooled", "ratio"
+    print_header("seeds", "comparisons", "queries", "seed SD", *columns)
     for (seeds, comparisons), queries, seed_sd in itertools.product(FAMILIES, (200, 1_000), (SEED_SD / 3, SEED_SD)):
-        found = measure_family(seeds, comparisons, queries, seed_sd, studies)
-        own, pooled = found["own"], found["pooled"]
-        cells = [format_share(one["power"]) for one in (own, pooled)]
-        cells += [format_share(one["difference"], 4) for one in (own, pooled)]
-        ratio = format_share(pooled["difference"] / own["difference"], 2)
-        print(
-            f"| {seeds} | {comparisons} | {queries:,} | {format_share(seed_sd)} | {' | '.join(cells)} | {ratio} |",
-            flush=True,
-        )
+        cells = measure_family(seeds, comparisons, queries, seed_sd, studies)
+        print_row(seeds, comparisons, f"{queries:,}", format_share(seed_sd), *cells)
 
 
 if __name__ == "__main__":
-    count, started = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES, time.perf_counter()
-    print_single(count)
-    print_families(count)
-    print(f"\n{time.perf_counter() - started:.0f} s")
+    run_with_count(main, STUDIES)

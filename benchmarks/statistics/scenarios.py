@@ -4,7 +4,7 @@ Each scenario returns scores (studies, systems, seeds, queries). All systems hav
 is a false one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -82,24 +82,21 @@ def _rare_losses(rng: np.random.Generator, shape: Shape) -> Floats:
     return is_losing * (0.005 - (rng.random((shape[0], 1, 1, shape[3])) < 0.005))
 
 
-def draw_collapses(rng: np.random.Generator, shape: Shape) -> Floats:
-    """One run in ten of system 1 loses .1; its other runs are better by what that costs on average."""
-    return _add(rng, shape, SEED_SD * rng.standard_normal(shape[:3]) + _collapses(rng, shape, np.arange(shape[1]) == 1))
+def draw_collapses(rng: np.random.Generator, shape: Shape, systems: Sequence[int] = (1,)) -> Floats:
+    """One run in ten of the systems loses .1; their other runs are better by what that costs on average."""
+    lost = COLLAPSE_LOSS * (COLLAPSE_SHARE - (rng.random(shape[:3]) < COLLAPSE_SHARE))
+    is_affected = np.isin(np.arange(shape[1]), systems)[:, None]
+    return _add(rng, shape, SEED_SD * rng.standard_normal(shape[:3]) + is_affected * lost)
 
 
 def draw_baseline_collapses(rng: np.random.Generator, shape: Shape) -> Floats:
     """The same of system 0, the baseline of a family."""
-    return _add(rng, shape, SEED_SD * rng.standard_normal(shape[:3]) + _collapses(rng, shape, np.arange(shape[1]) == 0))
+    return draw_collapses(rng, shape, (0,))
 
 
 def draw_all_collapse(rng: np.random.Generator, shape: Shape) -> Floats:
-    """One run in ten of any system loses .1."""
-    return _add(rng, shape, SEED_SD * rng.standard_normal(shape[:3]) + _collapses(rng, shape, np.ones(shape[1], bool)))
-
-
-def _collapses(rng: np.random.Generator, shape: Shape, systems: Floats) -> Floats:
-    lost = rng.random(shape[:3]) < COLLAPSE_SHARE
-    return systems[:, None] * COLLAPSE_LOSS * (COLLAPSE_SHARE - lost)
+    """The same of every system."""
+    return draw_collapses(rng, shape, range(shape[1]))
 
 
 def _add(rng: np.random.Generator, shape: Shape, runs: Floats) -> Floats:

@@ -9,8 +9,6 @@ with .05 of query x system and .12 of the rest. "Better" is a positive differenc
 """
 
 import itertools
-import sys
-import time
 
 import numpy as np
 
@@ -20,7 +18,10 @@ from benchmarks.statistics.simulation import (
     Squares,
     estimate_here,
     format_share,
+    print_header,
+    print_row,
     rejections,
+    run_with_count,
 )
 
 STUDIES, TRIED, SEEDS, TEST_QUERIES, LEVEL = 100_000, (1, 20), 3, 1_000, 0.05
@@ -69,18 +70,16 @@ def measure(
 def main(studies: int) -> None:
     """Print a row for each search."""
     print(f"{studies:,} studies a row, {SEEDS} seeds, {TEST_QUERIES:,} test queries\n")
-    print("| configurations | seed SD | dev queries | gain | better | gain, fresh seeds | better, fresh seeds |")
-    print("|---" * 7 + "|")
+    columns = "gain", "better", "gain, fresh seeds", "better, fresh seeds"
+    print_header("configurations", "seed SD", "dev queries", *columns)
     for tried, seed_sd, dev_queries in itertools.product(TRIED, SEED_SDS, DEV_QUERIES):
         cells = []
         for fresh in (False, True):
             rng = np.random.default_rng([2617, tried, round(1000 * seed_sd), dev_queries, fresh])
             gain, better = measure(tried, seed_sd, dev_queries, fresh, studies, rng)
             cells += [f"{gain:+z.4f}", format_share(better)]
-        print(f"| {tried} | {format_share(seed_sd)} | {dev_queries:,} | {' | '.join(cells)} |", flush=True)
+        print_row(tried, format_share(seed_sd), f"{dev_queries:,}", *cells)
 
 
 if __name__ == "__main__":
-    count, started = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES, time.perf_counter()
-    main(count)
-    print(f"\n{time.perf_counter() - started:.0f} s")
+    run_with_count(main, STUDIES)

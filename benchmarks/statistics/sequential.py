@@ -1,15 +1,12 @@
 """What a sequential confirmation gets wrong and what it saves, by simulation with the shares of alpha of the product.
 
-python -m benchmarks.statistics.sequential [FAMILIES] [--powers]
+python -m benchmarks.statistics.sequential [FAMILIES]
 
 A family compares four systems with one baseline by 200 queries, corrected by Bonferroni at .05. Seeds come in groups. A
 comparison stays decided, and a family stops at the look that decides its last open comparison, or at the last look.
 True differences are told in units of the minimum detectable effect (80 % power at .0125) of all seeds without looks.
---powers compares power functions of the shares.
 """
 
-import argparse
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,13 +14,20 @@ import numpy as np
 
 from analysis.stats.looks import get_alpha_shares
 from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
-from benchmarks.statistics.simulation import Squares, estimate_here, format_share, rejections
+from benchmarks.statistics.simulation import (
+    Squares,
+    estimate_here,
+    format_share,
+    print_header,
+    print_row,
+    rejections,
+    run_with_count,
+)
 
 Floats = np.ndarray
 ALPHA, COMPARISONS, QUERIES, BLOCK = 0.05, 4, 200, 200
 GAINS = (1.0, 1.5, 2.0, 3.0)
 LOOKS = ((5, 10), (4, 8, 12), (5, 10, 15, 20), (3, 6, 9, 12, 15), (2, 4, 6, 8))
-POWERS = (1.0, 1.5, 2.0, 3.0)
 
 
 class Noise(NamedTuple):
@@ -91,65 +95,24 @@ def compute_unit(noise: Noise, seeds: int) -> float:
     return effect
 
 
-def spend_power(looks: Sequence[int], power: float) -> Floats:
-    """Return the shares of the looks if alpha t^power is spent up to the share t of the seeds."""
-    return np.diff([0.0, *((seeds / looks[-1]) ** power for seeds in looks)])
-
-
-def print_errors(families: int) -> None:
-    """Print the family-wise error if no system differs."""
-    print("| looks after seeds | " + " | ".join(noise.name for noise in NOISES) + " |")
-    print("|---" * (len(NOISES) + 1) + "|")
+def main(families: int) -> None:
+    """Print the family-wise error if no system differs, then power and saved seeds by the true difference."""
+    print(f"{families} families a cell\n\nFamily-wise error of equal systems:\n")
+    print_header("looks after seeds", *(noise.name for noise in NOISES))
     for looks in LOOKS:
-        errors = [run_families(noise, 0.0, looks, get_alpha_shares(looks), families).any_rejected for noise in NOISES]
-        print(f"| {', '.join(map(str, looks))} | {' | '.join(map(format_share, errors))} |", flush=True)
-
-
-def print_savings(families: int) -> None:
-    """Print power and seeds by the true difference."""
-    print("| looks after seeds | scores | power without looks | " + " | ".join(f"{gain:g} x" for gain in GAINS) + " |")
-    print("|---" * (len(GAINS) + 3) + "|")
+        shares = get_alpha_shares(looks)
+        errors = [run_families(noise, 0.0, looks, shares, families).any_rejected for noise in NOISES]
+        print_row(", ".join(map(str, looks)), *map(format_share, errors))
+    print("\nPower; share of the seeds saved, by true difference in units of the minimum detectable effect:\n")
+    print_header("looks after seeds", "scores", "power without looks", *(f"{gain:g} x" for gain in GAINS))
     for looks in LOOKS[:4]:
         for noise in NOISES[:3]:
-            unit = compute_unit(noise, looks[-1])
-            fixed = run_families(noise, unit, looks[-1:], (1.0,), families).rejected
-            cells = []
-            for gain in GAINS:
-                outcome = run_families(noise, gain * unit, looks, get_alpha_shares(looks), families)
-                cells.append(f"{format_share(outcome.rejected, 2)}; {format_share(1 - outcome.seeds, 2)}")
-            print(f"| {', '.join(map(str, looks))} | {noise.name} | {format_share(fixed, 2)} | {' | '.join(cells)} |")
-
-
-def print_powers(families: int) -> None:
-    """Print power and saved seeds of several power functions."""
-    print("| power | looks after seeds | " + " | ".join(f"{gain:g} x" for gain in GAINS) + " |")
-    print("|---" * (len(GAINS) + 2) + "|")
-    for power in POWERS:
-        for looks in LOOKS[:3]:
-            noise, cells = NOISES[1], []
-            unit = compute_unit(noise, looks[-1])
-            for gain in GAINS:
-                outcome = run_families(noise, gain * unit, looks, tuple(spend_power(looks, power)), families)
-                cells.append(f"{format_share(outcome.rejected, 2)}; {format_share(1 - outcome.seeds, 2)}")
-            print(f"| {power:g} | {', '.join(map(str, looks))} | {' | '.join(cells)} |", flush=True)
-
-
-def main(families: int, powers: bool) -> None:
-    """Print all tables."""
-    started = time.perf_counter()
-    print(f"{families} families a cell\n\nFamily-wise error of equal systems:\n")
-    print_errors(families)
-    print("\nPower; share of the seeds saved, by true difference in units of the minimum detectable effect:\n")
-    print_savings(families // 3)
-    if powers:
-        print("\nThe same for power functions, seeds and queries:\n")
-        print_powers(families // 3)
-    print(f"\n{time.perf_counter() - started:.0f} s")
+            unit, shares = compute_unit(noise, looks[-1]), get_alpha_shares(looks)
+            fixed = run_families(noise, unit, looks[-1:], (1.0,), families // 3).rejected
+            found = [run_families(noise, gain * unit, looks, shares, families // 3) for gain in GAINS]
+            cells = [f"{format_share(own.rejected, 2)}; {format_share(1 - own.seeds, 2)}" for own in found]
+            print_row(", ".join(map(str, looks)), noise.name, format_share(fixed, 2), *cells)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.statistics.sequential")
-    parser.add_argument("families", nargs="?", type=int, default=3000)
-    parser.add_argument("--powers", action="store_true")
-    arguments = parser.parse_args()
-    main(arguments.families, arguments.powers)
+    run_with_count(main, 3000)

@@ -9,6 +9,8 @@ An estimator returns, for each comparison, its standard error and its degrees of
 tests/benchmarks/test_statistics.py compares the two.
 """
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -218,11 +220,24 @@ def format_share(share: float, digits: int = 3) -> str:
     return f"{share:.{digits}f}".removeprefix("0")
 
 
-def format_nominal(level: float) -> str:
-    """Write a nominal level."""
-    return f"{level:g}".removeprefix("0")
-
-
 def format_level(share: float, nominal: float) -> str:
     """Write a measured level, with more digits for a low nominal one."""
     return format_share(share, 3 if nominal >= 0.05 else 4)
+
+
+def print_row(*cells: object) -> None:
+    """Print a row of a Markdown table."""
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def print_header(*columns: object) -> None:
+    """Print the first two lines of a Markdown table."""
+    print_row(*columns)
+    print_row(*["---"] * len(columns))
+
+
+def run_with_count(main: Callable[[int], None], default: int) -> None:
+    """Call the main function of a simulation with the number of studies that the command line gives."""
+    started = time.perf_counter()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else default)
+    print(f"\n{time.perf_counter() - started:.0f} s")

@@ -20,7 +20,6 @@ from benchmarks.gpu.packages import CARRIED, describe_missing, list_requirements
 from benchmarks.gpu.parts import PARTS, Place
 from benchmarks.gpu.report import Row, checked, list_failed
 from benchmarks.gpu.throughput import make_plain_loop
-from study.config.loader import load_study
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA GPU here: make gpu")
 
@@ -114,12 +113,12 @@ def test_nothing_needed_is_missing_from_what_is_carried_and_nothing_is_needless(
 def test_quick_parts_print_a_table_and_the_same_json_as_they_write(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert main(["--parts", "compilation,kernels,throughput", "--out", str(tmp_path / "out.json")]) == 0
+    assert main(["--parts", "kernels,throughput", "--out", str(tmp_path / "out.json")]) == 0
     printed = capsys.readouterr().out.splitlines()
     result = json.loads(printed[-1])
     assert json.loads((tmp_path / "out.json").read_text("utf-8")) == result
     assert (result["device"], result["gpu"], result["failed"]) == ("cpu", None, [])
-    assert list(result["parts"]) == ["throughput", "kernels", "compilation"]
+    assert list(result["parts"]) == ["throughput", "kernels"]
     rows = [row for part in result["parts"].values() for row in part["rows"]]
     assert {row["state"] for row in rows} == {"passed", "not measured"}
     assert not any("values" in row for row in rows if row["state"] == "not measured")
@@ -184,17 +183,13 @@ def test_local_attention_is_less_work(place: Place) -> None:
     assert (whole - parts) * 1e12 == pytest.approx(3 * 4 * 32 * 512 * (512 - 128))
 
 
-def test_the_study_runs_twice_without_ray_and_its_file_is_one(place: Place) -> None:
+def test_a_study_of_other_scores_is_seen(place: Place) -> None:
     model, data = models.write_model(place.folder, "bert", "tiny"), study.write_collection(place.folder / "data")
-    first, second = (study.run_in_process(place, model, data, number) for number in (1, 2))
+    first, second = (study.run_trials(place, model, data, number) for number in (1, 2))
     assert study.is_equal(first, second)
     changed = {**second, "BERT seed 1 test": second["BERT seed 1 test"] + 1e-12}
     assert not study.is_equal(first, changed)
     assert not study.is_equal({}, {})
-    (place.folder / "small.toml").write_text(study.format_study(place, model, data, place.folder), "utf-8")
-    loaded = load_study(str(place.folder / "small.toml"))
-    assert loaded.variants == tuple(study._VARIANTS)
-    assert loaded.training.instances == study.make_training(place)["instances"]
 
 
 def test_the_error_of_a_trial_reaches_the_others(place: Place) -> None:

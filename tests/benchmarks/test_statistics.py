@@ -16,7 +16,7 @@ from analysis.stats.two_way import (
     two_way_anova,
     two_way_estimate,
 )
-from benchmarks.statistics import families, levels, multi_bootstrap, power, scenarios, search_luck
+from benchmarks.statistics import families, levels, power, scenarios, search_luck
 from benchmarks.statistics.simulation import (
     Family,
     Squares,
@@ -152,7 +152,7 @@ def test_what_a_seed_does_to_all_systems_cancels() -> None:
 
 def test_levels_are_found_where_they_are_known() -> None:
     """Without seeds that vary and with much variance between queries, every test is Student's over queries."""
-    found = levels.measure_cell((10, 2_000), (1e6, 0.0), 40_000, np.random.default_rng(12))
+    found = levels.measure_shares(levels.draw_cell((10, 2_000), (1e6, 0.0), 40_000, np.random.default_rng(12)))
     for name, level in levels.KEYS:
         assert found[name, level] == pytest.approx(level, abs=4 * (level / 40_000) ** 0.5)
 
@@ -185,32 +185,6 @@ def test_power_is_the_share_of_rejections() -> None:
     assert power.compute_power(critical, error, found) == pytest.approx(0.8, abs=1e-4)
     effect = minimum_detectable_effect(variance.estimate(3, 1_000), 0.05)
     assert effect == pytest.approx(found, rel=0.1)
-
-
-def test_bootstrap_means_have_the_variance_of_resampled_seeds_and_queries() -> None:
-    d = np.random.default_rng(15).normal(size=(2, 4, 30)) + np.arange(4)[:, None] / 3
-    found = multi_bootstrap.resample_means(d, 20_000, np.random.default_rng(16))
-    for one, values in zip(d, found, strict=True):
-        rows, columns = one.mean(1) - one.mean(), one.mean(0) - one.mean()
-        rest = one - one.mean() - rows[:, None] - columns
-        expected = rows.var() / 4 + columns.var() / 30 + rest.var() / (4 * 30)
-        assert values.mean() == pytest.approx(one.mean(), abs=0.02)
-        assert values.var() == pytest.approx(expected, rel=0.05)
-
-
-def test_an_interval_of_three_seeds_is_their_range() -> None:
-    """Without a part of the queries it leaves out 0 where the seeds agree in sign, which happens in 1/4 of studies."""
-    for seeds, rejected in (([0.1, 0.2, 0.3], True), ([-0.1, 0.2, 0.3], False)):
-        d = np.repeat(np.array(seeds)[:, None], 20, axis=1)
-        assert multi_bootstrap.bootstrap_rejects(d, 0.05, 4_000, np.random.default_rng(22)) == rejected
-    d = np.repeat(np.array([-0.0001, 0.2, 0.3])[:, None], 20, axis=1)
-    assert not multi_bootstrap.bootstrap_rejects(d, 0.05, 4_000, np.random.default_rng(23))
-
-
-def test_three_seeds_are_too_few_to_resample() -> None:
-    found = multi_bootstrap.measure_case((3, 300), (0.05, 0.0), 0.0, 60, np.random.default_rng(17))
-    assert found["Multi-Bootstrap"] > 0.15
-    assert found["here"] < 0.1
 
 
 @pytest.mark.parametrize("tried", [1, 20])

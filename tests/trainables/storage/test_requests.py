@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from benchmarks.scale.counting import PROTOCOL, clear, count_requests
-from benchmarks.scale.requests import fill, make_study, run_trial
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from tests.study.driving import RESOLVED
+from tests.study.requests_of_studies import fill, make_study, run_trial
+from tests.trainables.storage.counting import PROTOCOL, clear, count_requests
 from tests.trainables.storages import place
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST, Storage

@@ -1,12 +1,12 @@
-"""What the benchmarks of the papers' scale count, at a small size."""
+"""Requests of whole studies to an object store: how they grow, and what is listed."""
 
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.scale.counting import clear
-from benchmarks.scale.requests import Driven, make_study
+from tests.study.requests_of_studies import Driven, make_study
+from tests.trainables.storage.counting import clear
 
 
 @pytest.mark.parametrize("max_size", ["1TB", "100KB"])

@@ -1,10 +1,5 @@
-"""Requests to an object store: of one trial, by the number of stored checkpoints, and of whole studies.
+"""Studies without Ray and models, whose checkpoints and copied records are in a file system that counts requests."""
 
-Ray and the models are left out: the scheduler, the checkpoints, their leases and eviction and the copy of the records
-are the real ones, and a counting file system takes the place of the object store. One trial runs at a time.
-"""
-
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -13,27 +8,22 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from benchmarks.scale.counting import PROTOCOL, clear, count_requests
 from study.config.loader import Study, load_study
 from study.records import run_record as record
 from study.records.remote import RecordUploader, RemoteRecords
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import ResolvedInputs, TrialRequest
+from study.scheduling.trials import TrialRequest
 from study.workflows.cleanup import CheckpointEvictor
-from trainables.specs.base import Environment, RunSpec
+from tests.study.driving import RESOLVED
+from tests.trainables.storage.counting import PROTOCOL, count_requests
+from trainables.specs.base import RunSpec
 from trainables.specs.checkpoints import WEIGHTS_PREFIX, Checkpoint
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
-from trainables.storage.leases import Leases
 from trainables.training.resume import ResumableTraining
 
-KINDS = ("list", "exists", "get", "put", "delete")
-_STORED = (0, 1000, 10_000)
-_SEEDS = {"small": 1, "medium": 3, "large": 10}
 _FLOATS = 256
-_HERE = Environment(device="cpu", instruction_set="any", torch="1", transformers="1", numpy="1")
-_RESOLVED = ResolvedInputs("fingerprint", "sha256:0", Path("/nowhere"), _HERE)
 
 
 class _StandIn:
@@ -120,7 +110,7 @@ class Driven:
         records, scores = RemoteRecords(study.records_url or ""), _make_scores()
         self.requests.add("start", lambda: records.download_study(study.folder, study.name))
         self.requests.add("start", lambda: records.upload_all(study.folder, "offline"))
-        scheduler = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "plan-hash")
+        scheduler = StudyScheduler(study, RESOLVED, RunStore(study.folder), "plan-hash")
         evictor, uploader = CheckpointEvictor([scheduler], print), RecordUploader(records, study.folder, print)
         self.n_trials = 0
 
@@ -147,76 +137,3 @@ def fill(url: str, count: int) -> None:
         with storage.write_folder(f"{number:016x}") as folder:
             (folder / MANIFEST).write_text("{}")
             (folder / "state.safetensors").write_bytes(b"0")
-
-
-def _show(name: str, requests: Counter[str], per: int = 1) -> None:
-    kinds = "".join(f"{requests[kind] / per:9.2f}" for kind in KINDS)
-    print(f"  {name:44}{kinds}{sum(requests.values()) / per:9.2f}", flush=True)
-
-
-def _show_header(title: str) -> None:
-    print(f"{title}\n  {'':44}{''.join(f'{kind:>9}' for kind in (*KINDS, 'all'))}")
-
-
-def measure_trials() -> None:
-    """Print the requests of single trials, by the number of checkpoints that the storage has."""
-    _show_header("requests of one trial")
-    for stored in _STORED:
-        with tempfile.TemporaryDirectory() as name:
-            clear()
-            study = make_study(Path(name), 1)
-            fill(study.checkpoints_url, stored)
-            scheduler = StudyScheduler(study, _RESOLVED, RunStore(study.folder), "plan-hash")
-            seen = set[int]()
-            while (request := scheduler.pop_request()) is not None:
-                keys = len(scheduler.list_checkpoint_keys(request.trial.specification))
-                if keys in seen or not keys:
-                    continue
-                seen.add(keys)
-                for what in ("trains", "loads"):
-                    with count_requests() as requests:
-                        run_trial(request)
-                    _show(f"{stored} stored; {what} {keys} checkpoint{'s' * (keys != 1)}", requests)
-            with count_requests() as requests:
-                list(open_storage(study.checkpoints_url).list_files())
-            _show(f"{stored} stored; listing for the eviction", requests)
-
-
-def measure_leases() -> None:
-    """Print the requests of waiting for another run's checkpoint, a look each second, and of the signs of life."""
-    clear()
-    storage = open_storage(f"{PROTOCOL}://bucket/checkpoints")
-    _show_header("requests of leases")
-    storage.create_marker("key.claim", "elsewhere 1 0123")
-    with count_requests() as requests, Leases(storage).try_acquire("key") as acquired:
-        assert not acquired
-    _show("one look while another run trains", requests)
-    with count_requests() as requests:
-        storage.refresh_marker("key.claim", "elsewhere 1 0123")
-    _show("one sign of life of the run that trains", requests)
-
-
-def measure_studies() -> None:
-    """Print the requests of whole studies of three sizes, with and without eviction."""
-    for max_size in ("1TB", "100KB"):
-        for seeds in _SEEDS.values():
-            with tempfile.TemporaryDirectory() as name:
-                clear()
-                driven = Driven(make_study(Path(name), seeds, max_size))
-                n_trials, total = driven.n_trials, sum(driven.requests.values(), Counter[str]())
-                _show_header(
-                    f"a study of {n_trials} trials that save {driven.n_saved} checkpoints, "
-                    f"cache.max_size {max_size}: requests a trial"
-                )
-                for step, requests in driven.requests.items():
-                    _show(step, requests, n_trials)
-                _show("all", total, n_trials)
-                again = Driven(make_study(Path(name), seeds, max_size))
-                _show("the finished study, started again (in all)", sum(again.requests.values(), Counter[str]()))
-
-
-def measure() -> None:
-    """Print all requests."""
-    measure_trials()
-    measure_leases()
-    measure_studies()
