@@ -6,7 +6,7 @@ python -m docs.scripts.commands > docs/reference/commands.md
 import argparse
 import re
 import textwrap
-from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from unittest.mock import patch
@@ -45,28 +45,16 @@ explains the messages. Ctrl-C, SIGTERM and SIGHUP end a command with one line an
 """
 
 
-def format_page() -> str:
-    """Return the page docs/reference/commands.md."""
-    return "\n".join(_iter_lines())
-
-
 def read_parser(module: str) -> argparse.ArgumentParser:
-    """Return the argument parser of a command, which its `main` creates.
-
-    Args:
-        module: module of the command.
-    """
+    """Return the argument parser of a command, which its `main` creates."""
     parsers: list[argparse.ArgumentParser] = []
 
     def stop(parser: argparse.ArgumentParser, *arguments: object) -> None:
         parsers.append(parser)
         parser.exit()
 
-    try:
-        with patch.object(Parser, "print_help", stop):
-            import_module(module).main(["--help"])
-    except SystemExit:
-        pass
+    with suppress(SystemExit), patch.object(Parser, "print_help", stop):
+        import_module(module).main(["--help"])
     return parsers[0]
 
 
@@ -76,26 +64,23 @@ def read_statuses(module: str) -> dict[int, str]:
     return {int(status): meaning for status, meaning in re.findall(r"\b(\d) ([a-z ]+)", line)}
 
 
-def _iter_lines() -> Iterator[str]:
+def format_page() -> str:
+    """Return the page docs/reference/commands.md."""
     statuses = read_statuses("study.run")
     table = ["| Status | Meaning |", "| --- | --- |", *(f"| {key} | {statuses[key]} |" for key in sorted(statuses))]
-    yield _INTRODUCTION.format(statuses="\n".join(table))
+    lines = [_INTRODUCTION.format(statuses="\n".join(table))]
     for module, page in COMMANDS.items():
         parser = read_parser(module)
         parser.formatter_class = partial(argparse.HelpFormatter, width=_USAGE_WIDTH)
         usage = re.sub(r"\n +", "\n    ", parser.format_usage().removeprefix("usage: ").rstrip())
-        yield from (f"## {module}", "", textwrap.fill(parser.description or "", _LINE), "")
-        yield from ("```text", usage, "```", "")
-        yield from _iter_table([_describe(action) for action in parser._actions if action.dest != "help"])
+        lines += [f"## {module}", "", textwrap.fill(parser.description or "", _LINE), "", "```text", usage, "```", ""]
+        rows = [_describe(action) for action in parser._actions if action.dest != "help"]
+        width = 3 if any(default for *_, default in rows) else 2
+        header = ("Argument or option", "Meaning", "Default")
+        lines += [f"| {' | '.join(cells[:width])} |" for cells in (header, ("---",) * 3, *rows)]
         own = read_statuses(module)
-        yield from ("", f"Exit status: {', '.join(f'{key} {own[key]}' for key in sorted(own))}. See also {page}.", "")
-
-
-def _iter_table(rows: list[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield the lines of a table, without the last column if it is empty."""
-    width = 3 if any(default for *_, default in rows) else 2
-    header = ("Argument or option", "Meaning", "Default")
-    yield from (f"| {' | '.join(cells[:width])} |" for cells in (header, ("---",) * 3, *rows))
+        lines += ["", f"Exit status: {', '.join(f'{key} {own[key]}' for key in sorted(own))}. See also {page}.", ""]
+    return "\n".join(lines)
 
 
 def _describe(action: argparse.Action) -> tuple[str, str, str]:

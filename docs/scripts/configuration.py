@@ -1,4 +1,4 @@
-"""Writes the page of all keys of a study file, from the settings classes, their docstrings and the ids of runs.
+"""Writes the page of all keys of a study file, from the settings classes and their docstrings.
 
 python -m docs.scripts.configuration > docs/reference/configuration.md
 """
@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from docs.scripts.run_ids import Answer, find_answers
 from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.workflows.choices import SECTIONS as CHOICES
@@ -52,9 +51,8 @@ keeps its id. |
 | no | The same runs are made, with the same ids. |
 | - | The key has one possible value. |
 
-`make docs` finds these answers: it changes each key of a small study and compares the ids of all runs. Every id also
-depends on the environment: the device, the instruction set of the processor, and the versions of torch, transformers
-and numpy. [Reproducibility](../background/reproducibility.md) explains the ids.
+Every id also depends on the environment: the device, the instruction set of the processor, and the versions of torch,
+transformers and numpy. [Reproducibility](../background/reproducibility.md) explains the ids.
 """
 _ONE_TRAINABLE = """\
 Only a study with `trainable = {names}` has this table.
@@ -65,6 +63,13 @@ be empty there.
 """
 _TABLES = ("task", "model", "training", "search", "analysis", "resources", "tracking")
 """Tables with keys that docstrings name."""
+_RUN_IDS = {
+    "content": r"task\.(path|evaluation_path|candidates_run|teacher)|.*\.encoder|model\.name|curriculum\.vectors",
+    "no": r"name|task\.allowed_overlap|search\.objectives|confirm\.group_size|resources\.(?!gpu).*"
+    r"|(tracking|trial|output|cache|expected|analysis)\..*",
+    "which runs": r"seeds|variants|curriculum\.(variants|compare|pacing|score|delta|duration)|(search|confirm)\..*",
+}
+"""What a key does to the ids of runs -> the keys of which that is true; of all others, the ids depend on the key."""
 _Row = tuple[str, ...]
 """Cells of a table."""
 
@@ -105,20 +110,28 @@ def describe_type(key: StudyKey) -> str:
     return f"{text}; see {' and '.join(links)}" if links else text
 
 
+def find_answer(key: StudyKey, trainable: str) -> str:
+    """Return what the key does to the ids of runs."""
+    if key.name != "trainable" and get_origin(key.annotation) is Literal and len(get_args(key.annotation)) == 1:
+        return "-"
+    if (key.name, trainable) == ("analysis.metric", "cross-encoder"):
+        return "which runs"  # the search goes by it; sentence encoders have one dev set for all metrics
+    return next((answer for answer, names in _RUN_IDS.items() if re.fullmatch(names, key.name)), "yes")
+
+
 def _collect_sections() -> list[_Section]:
     sections: dict[str, _Section] = {}
     for trainable in STUDY_TYPES:
-        answers = find_answers(trainable)
         for key in list_study_keys(trainable):
             if key.section == "curriculum" and not get_study_type(trainable).has_curricula:
                 continue
             section = sections.setdefault(key.section, _Section(key.section, {}, {}))
-            section.rows.setdefault(trainable, {})[key.name] = _make_row(key, answers[key.name])
+            section.rows.setdefault(trainable, {})[key.name] = _make_row(key, find_answer(key, trainable))
             section.summaries[trainable] = (key.owner.__doc__ or "").partition("\n")[0]
     return list(sections.values())
 
 
-def _make_row(key: StudyKey, answer: Answer) -> _Row:
+def _make_row(key: StudyKey, answer: str) -> _Row:
     name = f"`{key.name}`{{ #{key.name} }}"
     other = f"<br>also `{key.other_name}`" if key.other_name else ""
     default = DEFAULT_STUDY_TYPE if key.field == "trainable" else key.default

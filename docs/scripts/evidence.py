@@ -24,58 +24,46 @@ import numpy as np
 from analysis.figures.effects import draw_effects
 from analysis.figures.style import COLOURS, subplots
 from analysis.tables.main import format_p_value
-from docs.scripts.kept_studies import (
-    FOLDER,
-    KeptComparison,
-    average_seeds,
-    compare_kept,
-    keep_evidence,
-    read_summary,
-)
+from docs.scripts.kept_studies import FOLDER, KeptComparison, average_seeds, compare_kept, keep_evidence, read_summary
 from docs.scripts.pacing import render_svg
-from trainables.utils.cli import Parser, report_errors
-from trainables.utils.files import write_atomically
 
 DOCS = Path(__file__).parents[1]
 PAGES, IMAGES = DOCS / "results", DOCS / "images"
-_TABLES = re.compile(r"(<!-- evidence: )([^>]+)( -->\n).*?(?=<!-- end of evidence -->)", re.DOTALL)
+_TABLES = re.compile(r"(<!-- evidence: ([^>]+) -->\n).*?(?=<!-- end of evidence -->)", re.DOTALL)
 
 
 def format_evidence(what: str) -> str:
     """Return what belongs between the lines of a page that name it."""
     first, *names = what.split()
     overviews = {"claims": format_claims, "baselines": format_baselines, "cost": format_cost}
-    return overviews[first](names) if first in overviews else format_tables(what)
+    return "\n".join(_format_rows(overviews[first](names))) if first in overviews else format_tables(what)
 
 
 def read_overview(names: Sequence[str]) -> dict[str, Any]:
     """Read the claims, titles and planned costs of some studies, or of all."""
     overview = tomllib.loads((FOLDER / "overview.toml").read_text("utf-8"))
     names = names or list(overview["studies"])
-    return {
-        "claims": [claim for claim in overview["claims"] if claim["study"] in names],
-        "studies": {name: overview["studies"][name] for name in names},
-    }
+    claims = [claim for claim in overview["claims"] if claim["study"] in names]
+    return {"claims": claims, "studies": {name: overview["studies"][name] for name in names}}
 
 
-def format_claims(names: Sequence[str]) -> str:
+def format_claims(names: Sequence[str]) -> list[list[str]]:
     """Return a row for each claim of the papers: published, measured, verdict, seeds and queries."""
     rows = [["claim", "published", "measured", "verdict", "seeds, queries"]]
     for claim in read_overview(names)["claims"]:
-        name = claim["study"]
-        summary, c = read_summary(name), get_comparison(name, claim["system"], claim["baseline"])
-        seeds = len(average_seeds(name)[claim["system"]])
-        verdict = c.verdict
+        name, summary = claim["study"], read_summary(claim["study"])
+        c = get_comparison(name, claim["system"], claim["baseline"])
+        seeds, verdict = len(average_seeds(name)[claim["system"]]), c.verdict
         if verdict == "equivalent":
             verdict += f" (margin {summary['families'][c.family]['settings']['margin']})"
         elif verdict in ("better", "worse"):
             verdict += f" (corrected p {format_p_value(c.corrected)})"
         measured = f"{_format_difference(c)} {summary['metric']}"
         rows.append([claim["claim"], claim["published"], measured, verdict, f"{seeds}, {summary['queries']:,}"])
-    return "\n".join(_format_rows(rows))
+    return rows
 
 
-def format_baselines(names: Sequence[str]) -> str:
+def format_baselines(names: Sequence[str]) -> list[list[str]]:
     """Return a row for each ranker that a study compares with BM25, with its comparison with the untrained model."""
     rows = [["study", "metric", "ranker", "score", "BM25", "ranker over BM25", "untrained", "ranker over untrained"]]
     for name, study in read_overview(names)["studies"].items():
@@ -86,21 +74,20 @@ def format_baselines(names: Sequence[str]) -> str:
                 for other in ("BM25", "untrained"):
                     row += [_format_seeds(means[other]), _format_difference(get_comparison(name, c.system, other))]
                 rows.append(row)
-    return "\n".join(_format_rows(rows))
+    return rows
 
 
-def format_cost(names: Sequence[str]) -> str:
+def format_cost(names: Sequence[str]) -> list[list[str]]:
     """Return a row for each study: hours planned and used, runs, and what was saved."""
     rows = [["study", "planned", "trial hours used", "runs", "shared instances", "runs raced off", "fresh seeds"]]
     for name, study in read_overview(names)["studies"].items():
-        summary = read_summary(name)
-        cost, saved = summary["cost"], summary["saved"]
+        cost, saved = read_summary(name)["cost"], read_summary(name)["saved"]
         share = cost["shared"] / (cost["trained"] + cost["shared"])
         row = [study["title"], study["planned"], f"{cost['hours']:.2f}", str(cost["runs"]), f"{share * 100:.0f} %"]
         row.append(str(saved["raced"]) if "raced" in saved else "-")
         row.append(f"{saved['seeds']} of {saved['planned_seeds']}" if "seeds" in saved else "-")
         rows.append(row)
-    return "\n".join(_format_rows(_drop_empty(rows)))
+    return _drop_empty(rows)
 
 
 def get_comparison(name: str, system: str, baseline: str) -> KeptComparison:
@@ -113,28 +100,19 @@ def format_tables(name: str, folder: Path = FOLDER) -> str:
     """Return the tables of a kept study in Markdown, its systems and their comparisons, and its conclusion."""
     summary, seed_means = read_summary(name, folder), average_seeds(name, folder)
     metric = summary["metric"]
-    header = ["system", "strength", "switch", f"dev {metric}", f"test {metric}", "loss", "ECE"]
-    rows = list[list[str]]()
+    rows = [["system", "strength", "switch", f"dev {metric}", f"test {metric}", "loss", "ECE"]]
     for system, own in summary["systems"].items():
-        means, loss = seed_means[system], summary["losses"].get(system)
-        rows.append(
-            [
-                system,
-                _format_number(own["strength"]),
-                _format_number(own["switch"]),
-                _format_mean(*own["dev"]),
-                _format_seeds(means),
-                f"{loss[-1]:.3f}" if loss else "-",
-                "-" if own["ECE"] is None else f"{own['ECE']:.3f}",
-            ]
-        )
-    lines = _format_rows(_drop_empty([header, *rows]))
+        loss = [f"{value:.3f}" for value in summary["losses"].get(system) or ()]
+        settings = ["-" if own[key] is None else f"{own[key]:g}" for key in ("strength", "switch")]
+        scores = [_format_mean(*own["dev"]), _format_seeds(seed_means[system])]
+        calibration = "-" if own["ECE"] is None else f"{own['ECE']:.3f}"
+        rows.append([system, *settings, *scores, loss[-1] if loss else "-", calibration])
     compared = [["system", "baseline", "difference", "interval", "p", "corrected p", "verdict"]]
     for c in compare_kept(name, folder):
         cells = [c.system, c.baseline, *_format_difference(c).split(maxsplit=1)]
         compared.append([*cells, format_p_value(c.p), format_p_value(c.corrected), c.verdict])
     conclusion = wrap(summary["conclusion"], 118, initial_indent="> ", subsequent_indent="> ")
-    return "\n".join([*lines, "", *_format_rows(compared), "", *conclusion])
+    return "\n".join([*_format_rows(_drop_empty(rows)), "", *_format_rows(compared), "", *conclusion])
 
 
 def draw_kept_effects(name: str) -> Any:
@@ -166,12 +144,8 @@ def make_outputs() -> dict[Path, str]:
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text("utf-8")
         if _TABLES.search(text):
-            outputs[page] = _TABLES.sub(_replace_tables, text)
+            outputs[page] = _TABLES.sub(lambda found: f"{found[1]}\n{format_evidence(found[2])}\n\n", text)
     return outputs
-
-
-def _replace_tables(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2]}{found[3]}\n{format_evidence(found[2])}\n\n"
 
 
 def _drop_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -183,10 +157,6 @@ def _drop_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def _format_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
-
-
-def _format_number(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
 
 
 def _format_mean(mean: float, deviation: float | None) -> str:
@@ -202,29 +172,18 @@ def _format_difference(c: KeptComparison) -> str:
     return f"{c.difference:+.4f} [{low:+.4f}, {high:+.4f}]"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    parser = Parser(
-        prog="python -m docs.scripts.evidence", description="Keeps what results pages are made of, and makes them."
-    )
-    actions = parser.add_subparsers(dest="action", required=True)
-    keep = actions.add_parser("keep", help="keep what the page of a finished study needs")
-    keep.add_argument("name", help="name of the files in docs/results/evidence")
-    keep.add_argument("source", help="folder of the study")
-    actions.add_parser("write", help="write the tables and figures of all kept studies")
-    options = parser.parse_args(argv)
-
-    def act() -> None:
-        if options.action == "keep":
-            keep_evidence(options.name, options.source)
-            print(format_tables(options.name))
-        else:
+def main(argv: Sequence[str] | None = None) -> None:
+    """Keep a study, or write what is made from all that are kept."""
+    match sys.argv[1:] if argv is None else argv:
+        case "keep", name, source:
+            keep_evidence(name, source)
+            print(format_tables(name))
+        case ["write"]:
             for path, text in make_outputs().items():
-                with write_atomically(path) as temporary:
-                    temporary.write_text(text, "utf-8")
-
-    return report_errors(parser.prog, act)
+                path.write_text(text, "utf-8")
+        case _:
+            sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

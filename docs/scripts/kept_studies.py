@@ -24,7 +24,6 @@ from analysis.readers.source import open_results
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.main import ReportData, build_report_data
-from trainables.utils.files import write_atomically
 
 FOLDER = Path(__file__).parents[1] / "results" / "evidence"
 _SETTINGS = ("alpha", "correction", "margin", "seeds")
@@ -69,19 +68,14 @@ def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
         write_scores(scores, path)
     if too_many or analysis.looks:
         summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
-    with write_atomically(folder / f"{name}.json") as temporary:
-        temporary.write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
 
 
 def write_scores(scores: pd.DataFrame, path: Path) -> None:
     """Write the score of every query in every run."""
-    columns = {"query_id": "query"}
-    table = scores.rename(columns=columns)[["system", "seed", "query", "value"]].reset_index(drop=True)
-    for column in ("system", "query"):
-        table[column] = table[column].astype("category")
-    table = table.astype({"seed": "Int32", "value": "float32"})
-    with write_atomically(path) as temporary:
-        table.to_parquet(temporary, compression="zstd", index=False)
+    types = {"system": "category", "seed": "Int32", "query": "category", "value": "float32"}
+    table = scores.rename(columns={"query_id": "query"}).reset_index(drop=True)[[*types]].astype(types)
+    table.to_parquet(path, compression="zstd", index=False)
 
 
 def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:

@@ -5,19 +5,17 @@
 The pictures in `docs/images` are of the quick study. It needs the extra `browser` and a Chromium on the path.
 """
 
-from collections.abc import Sequence
+import shutil
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from docs.scripts.browser import open_browser
-from trainables.utils.cli import Parser, report_errors
-from trainables.utils.errors import UserError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, ViewportSize
 
 IMAGES = Path(__file__).parents[1] / "images"
 _SIZE: "ViewportSize" = {"width": 1280, "height": 860}
+_MARGIN = 16
 _BADGE = """
 ([element, number]) => {
     const box = element.getBoundingClientRect();
@@ -32,85 +30,51 @@ _BADGE = """
     document.body.append(badge);
 }
 """
-
-
-class Picture(NamedTuple):
-    """A part of the report with numbered marks."""
-
-    name: str
-    part: str
-    """Selector of the part that is shown."""
-    marks: tuple[str, ...]
-    """Selectors of what gets the marks 1, 2, 3, ..."""
-
-
-PICTURES = (
-    Picture("report-answers", "dl.answers", tuple(f"dl.answers > div:nth-child({n})" for n in range(1, 5))),
-    Picture(
-        "report-systems",
+PICTURES = {
+    "report-answers": ("dl.answers", [f"xpath=div[{n}]" for n in range(1, 5)]),
+    "report-systems": (
         "section:has(h2:text-is('Systems'))",
-        (
-            "th:nth-child(2)",
-            "th:nth-child(4)",
-            "th:nth-child(5)",
-            "th:nth-child(6)",
-            "tbody tr:nth-child(6) td:last-child",
-            "p.small",
-        ),
+        [*(f"th:nth-child({n})" for n in (2, 4, 5, 6)), "tbody tr:nth-child(6) td:last-child", "p.small"],
     ),
-    Picture(
-        "report-comparisons",
+    "report-comparisons": (
         "section:has(h2:has-text('Comparisons: variants'))",
-        (
-            "th:nth-child(3)",
-            "th:nth-child(4)",
-            "th:nth-child(6)",
-            "th:nth-child(7)",
-            "th:nth-child(11)",
-            "th:nth-child(13)",
-            "th:nth-child(14)",
-        ),
+        [f"th:nth-child({n})" for n in (3, 4, 6, 7, 11, 13, 14)],
     ),
-)
+}
+"""Name of a picture -> selector of the part of the report, and selectors in it of what gets the marks 1, 2, 3, ..."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    parser = Parser(prog="python -m docs.scripts.screenshots", description="Take the pictures of a report.")
-    parser.add_argument("report", type=Path, help="page of a report, e.g. results/quick/report/report.html")
-    options = parser.parse_args(argv)
-    return report_errors("docs.scripts.screenshots", lambda: _take_pictures(options.report.absolute()))
+def take_pictures(report: Path) -> None:
+    """Write the first screen of the report, and each part with its marks."""
+    from playwright.sync_api import sync_playwright
 
-
-def _take_pictures(report: Path) -> None:
-    if not report.is_file():
-        raise UserError(str(report), "no such file", "the page of a report, e.g. results/quick/report/report.html")
-    with open_browser() as browser:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport=_SIZE, bypass_csp=True, color_scheme="light")
         page.goto(report.as_uri())
         page.screenshot(path=IMAGES / "report.png")
-        for picture in PICTURES:
-            _take(page, picture)
+        for name, (part, marks) in PICTURES.items():
+            _take(page, name, part, marks)
             page.reload()
+        browser.close()
 
 
-def _take(page: "Page", picture: Picture) -> None:
-    part = page.locator(picture.part).first
+def _take(page: "Page", name: str, selector: str, marks: list[str]) -> None:
+    part = page.locator(selector).first
     part.scroll_into_view_if_needed()
-    for number, selector in enumerate(picture.marks, start=1):
-        inside = page if selector.startswith(picture.part) else part
-        page.evaluate(_BADGE, [inside.locator(selector).first.element_handle(), str(number)])
+    for number, mark in enumerate(marks, start=1):
+        page.evaluate(_BADGE, [part.locator(mark).first.element_handle(), str(number)])
     box = part.bounding_box()
     assert box is not None
-    margin = 16
     clip: Any = {
-        "x": max(box["x"] - margin, 0),
-        "y": box["y"] - margin,
-        "width": min(box["width"] + 2 * margin, _SIZE["width"]),
-        "height": box["height"] + 2 * margin,
+        "x": max(box["x"] - _MARGIN, 0),
+        "y": box["y"] - _MARGIN,
+        "width": min(box["width"] + 2 * _MARGIN, _SIZE["width"]),
+        "height": box["height"] + 2 * _MARGIN,
     }
-    page.screenshot(path=IMAGES / f"{picture.name}.png", clip=clip, full_page=False)
+    page.screenshot(path=IMAGES / f"{name}.png", clip=clip, full_page=False)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    take_pictures(Path(sys.argv[1]).absolute())
