@@ -1,4 +1,4 @@
-"""The statistics at size: 20 systems, 10 seeds, 50,000 queries from a Parquet file, all 190 pairs, max-T included.
+"""The statistics at size: 20 systems, 10 seeds, 50,000 queries from a Parquet file, all 190 pairs.
 
 python -m benchmarks.compare [SYSTEMS SEEDS QUERIES]
 """
@@ -44,7 +44,7 @@ def main(systems: int, seeds: int, queries: int) -> None:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     pairs = systems * (systems - 1) // 2
     print(
-        f"{systems} systems x {seeds} seeds x {queries:,} queries, {pairs} pairs, max-T of 10,000 permutations: "
+        f"{systems} systems x {seeds} seeds x {queries:,} queries, {pairs} pairs: "
         f"{seconds:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of a core, {used.ru_maxrss / 2**20:.2f} GiB; "
         "the bars are 120 s and 4 GiB"
     )

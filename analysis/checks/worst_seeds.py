@@ -58,8 +58,7 @@ def compare_without_worst_seeds(
             pairs.append((c.system, c.baseline, differences(*rest)))
     if not any(removed):
         return list(comparisons)
-    permutations = settings.permutations if settings.correction == "maxt" else 1  # max-T only where it decides
-    without = compare_family(replace(family, pairs=pairs), replace(settings, tests=(), permutations=permutations))
+    without = compare_family(replace(family, pairs=pairs), replace(settings, tests=()))
     return [
         c if rows is None else replace(c, without_worst_seeds=_summarize(other, rows, seeds, settings.correction))
         for c, other, rows in zip(comparisons, without, removed, strict=True)

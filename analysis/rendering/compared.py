@@ -27,10 +27,9 @@ _USUAL_TEST = (
 def format_result(result: ComparisonResult) -> str:
     """Format the comparisons for a terminal, with the notes that are needed to read them."""
     settings, comparisons = result.settings, result.comparisons
-    simultaneous = "max-T" if settings.correction == "maxt" else "Bonferroni"
     number = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
     title = (
-        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({simultaneous}); "
+        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once (Bonferroni); "
         f"MDE at {POWER:.0%} power"
     )
     scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
-from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, adjust_p_values, max_t_of_largest
+from analysis.stats.multiple_testing import CORRECTIONS, adjust_p_values
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
 from analysis.stats.permutation_tests import run_or_refuse
 from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
@@ -34,8 +34,7 @@ class ComparisonSettings:
         margin: differences below it do not matter. If None, no comparison is called equivalent.
         tests: distribution-free tests to run in addition, keys of `permutation_tests.TESTS`.
         less_is_better: True if smaller values are better. Needed for a metric that LOWER_IS_BETTER does not list.
-        permutations: number of permutations for max-T.
-        seed: seed of the permutations.
+        seed: seed of the permutations of these tests.
         seeds: "own" to take the variation between seeds from each comparison alone, "pooled" to pool it over the family
             where that is possible, see `pooled.pool_seeds`. Choose before you see the scores.
     """
@@ -45,7 +44,6 @@ class ComparisonSettings:
     margin: float | None = None
     tests: tuple[str, ...] = ()
     less_is_better: bool = False
-    permutations: int = PERMUTATIONS
     seed: int = 0
     seeds: SeedVariance = "own"
 
@@ -272,24 +270,14 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
     targets = [next((name for name in _HEADLINES if by_target[name]), None) for by_target in estimates]
     heads = [by_target[target] if target else None for by_target, target in zip(estimates, targets, strict=True)]
     p_values = [head.test().p if head else None for head in heads]
-    units = [
-        (_unit_differences(d), _permutable_share(d, head))
-        for d, head in zip(pairs, heads, strict=True)
-        if d is not None and head
-    ]
-    max_t_test = max_t_of_largest(units, len(pairs), settings.permutations, settings.seed)
-    adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P} | {
-        "maxt": max_t_test.adjust(p_values) if max_t_test else p_values
-    }
+    adjusted = {name: adjust_p_values(p_values, name) for name in CORRECTIONS}
     tests = [
         {name: estimate.test(1 - settings.alpha) if estimate else None for name, estimate in by_target.items()}
         for by_target in estimates
     ]
     over_queries = [test.p if (test := by_target["queries"]) else None for by_target in tests]
-    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in CORRECTIONS}
     single_level = settings.alpha / len(pairs)
-    if settings.correction == "maxt" and max_t_test:
-        single_level = max_t_test.per_comparison_level(settings.alpha)
     p_equivalence = _equivalence_p_values(heads, settings.margin)
     comparisons = []
     for index, (system, baseline, d) in enumerate(family.pairs):
@@ -353,20 +341,13 @@ def _find_detectable_effect(
 
 
 def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:
-    test = head.test(1 - level) if head and level > 0 else None
+    test = head.test(1 - level) if head else None
     return (test.low, test.high) if test else None
 
 
 def _unit_differences(d: Floats) -> Floats:
     """Return (n,) differences of queries, averaged over seeds; without queries, differences of seeds."""
     return round_off(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0])
-
-
-def _permutable_share(d: Floats, head: Estimate) -> float:
-    """Return the share of a comparison's variance that comes from its queries; 1 with one kind of sample."""
-    if min(d.shape) < 2:
-        return 1.0
-    return head.share if len(d) > d.shape[1] else 1 - head.share
 
 
 def _equivalence_p_values(heads: Sequence[Estimate | None], margin: float | None) -> list[float | None]:

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, LookResult, compare_family
 from analysis.stats.equivalence import decide_verdict
-from analysis.stats.multiple_testing import FROM_P, adjust_p_values
+from analysis.stats.multiple_testing import CORRECTIONS, adjust_p_values
 from trainables.metrics import LOWER_IS_BETTER
 
 _POWER = 1.5
@@ -79,14 +79,13 @@ def combine_looks(
         _min_over_looks([test.p if (test := c.targets["queries"]) else None for c in own], shares)
         for own in zip(*by_look, strict=True)
     ]
-    adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P}
-    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
+    adjusted = {name: adjust_p_values(p_values, name) for name in CORRECTIONS}
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in CORRECTIONS}
     return [
         _combine_looks(
             own,
             history,
-            {name: values[index] for name, values in adjusted.items()}
-            | {"maxt": _min_over_looks([c.adjusted["maxt"] for c in own], shares)},
+            {name: values[index] for name, values in adjusted.items()},
             {name: values[index] for name, values in adjusted_queries.items()},
             shares,
             settings,

@@ -9,7 +9,7 @@ from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
-from analysis.stats.multiple_testing import FROM_P, adjust_p_values
+from analysis.stats.multiple_testing import adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
 from analysis.suites.plan import PlannedStudy, SuitePlan
 from analysis.tables.main import ReportData
@@ -82,11 +82,6 @@ class AverageComparison:
     is_late: bool = False
 
 
-def get_suite_correction(plan: SuitePlan) -> str:
-    """Return the correction over the studies: that of the studies, or holm if it needs the same queries everywhere."""
-    return plan.correction if plan.correction in FROM_P else "holm"
-
-
 def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
     """Return the estimate of the mean of independent differences.
 
@@ -151,7 +146,7 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     ]
     p_values = [c.p for _, c in known]
     missing = [None] * (count_comparisons(plan, reports) - len(known))
-    adjusted = adjust_p_values([*p_values, *missing], get_suite_correction(plan))
+    adjusted = adjust_p_values([*p_values, *missing], plan.correction)
     compared = []
     for (key, c), p in zip(known, adjusted, strict=False):
         # corrected within the study already; where that gives 1, it is 1 over the suite as well
@@ -176,7 +171,7 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         if all(pair in study.comparisons for study in group)
     ]
     averages = [_average_row(plan, group, reports, pair, len(declared)) for group, pair in declared]
-    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], get_suite_correction(plan))
+    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], plan.correction)
     lower_is_better = find_common_metric(reports.values()) in LOWER_IS_BETTER
     corrected = []
     for each, p in zip(averages, adjusted, strict=True):

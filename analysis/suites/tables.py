@@ -3,7 +3,7 @@
 from analysis.data.cost import compute_cost
 from analysis.rendering.cells import QUERIES_BONFERRONI
 from analysis.rendering.sections import Section
-from analysis.suites.comparisons import AverageComparison, count_comparisons, get_suite_correction
+from analysis.suites.comparisons import AverageComparison, count_comparisons
 from analysis.suites.data import SuiteData
 from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
 from analysis.tables.main import format_p_value
@@ -53,7 +53,7 @@ def _build_average_section(data: SuiteData) -> list[Section]:
         f"Do the methods differ in the mean over these {columns}s, on {about or 'new queries and seeds'}? The "
         f"{columns}s are the ones named, not a sample of others. Variances of the {columns}s add up: each has queries "
         "and runs of its own, which are taken to be independent although they share the numbers of the seeds. p is "
-        f"corrected for {len(rows)} averages ({get_suite_correction(plan)}), and the {100 * (1 - plan.alpha):g} % "
+        f"corrected for {len(rows)} averages ({plan.correction}), and the {100 * (1 - plan.alpha):g} % "
         "intervals hold for all of them at once (Bonferroni)."
     )
     legend += _describe_pooling(data)
@@ -66,7 +66,7 @@ def _build_comparison_section(data: SuiteData) -> Section:
     """Build the comparisons of all studies with both corrections."""
     plan = data.plan
     header = [*plan.axes, "system", "baseline", "difference", "p", f"p, {plan.correction} in the study"]
-    header += ["verdict in the study", f"p, {get_suite_correction(plan)} over the suite", "verdict over the suite"]
+    header += ["verdict in the study", f"p, {plan.correction} over the suite", "verdict over the suite"]
     header.append(QUERIES_BONFERRONI)
     rows = []
     for each in data.comparisons:

@@ -376,7 +376,7 @@ def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
 
 def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
     section = build_corrections_section(analysis)
-    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
+    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "seed by seed"]
     assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
     assert all(len(row[-1].split(", ")) == 3 for row in section.rows)
     assert [row[5] for row in section.rows] == [format_p_value(c.classical) for c in analysis.comparisons]

@@ -14,7 +14,7 @@ from scipy import stats
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, WinTieLoss, compare_family
 from analysis.stats.equivalence import tost
 from analysis.stats.estimate import Estimate
-from analysis.stats.multiple_testing import FROM_P, MaxT, adjust_p_values, max_t
+from analysis.stats.multiple_testing import CORRECTIONS, adjust_p_values
 from analysis.stats.paired_tests import estimate_over_both
 from analysis.stats.permutation_tests import sign_flip
 from analysis.stats.power import minimum_detectable_effect
@@ -22,7 +22,7 @@ from analysis.stats.two_way import two_way_anova
 
 METRICS = {"R10@1": 1, "MAP": 1, "ECE": -1}
 """Name -> 1 where more is better."""
-PERMUTATIONS, SEED = 100, 3
+SEED = 3
 
 PARTS = 700
 """Of one, in which differences are given: no binary fraction, so that sums that are equal are so but for rounding."""
@@ -56,11 +56,10 @@ def families(draw: st.DrawFn) -> tuple[ComparisonFamily, list[list[list[int]] | 
 every_setting = st.builds(
     ComparisonSettings,
     alpha=st.sampled_from([0.05, 0.2]),
-    correction=st.sampled_from(["bonferroni", "holm", "bh", "maxt"]),
+    correction=st.sampled_from(CORRECTIONS),
     margin=st.sampled_from([None, 1 / PARTS, 4 / PARTS]),
     tests=st.sampled_from([(), ("wilcoxon",), ("sign-flip", "wilcoxon")]),
     less_is_better=st.booleans(),
-    permutations=st.just(PERMUTATIONS),
     seed=st.just(SEED),
 )
 
@@ -93,7 +92,7 @@ def signs_of(values: list[int]) -> float:
 
 
 def student(values: list[Fraction] | list[float], level: float) -> tuple[float, float, float]:
-    """p, low and high, scipy's, of values with 12 decimals: max-T depends on the last digits where permutations tie."""
+    """p, low and high, scipy's, of values with 12 decimals."""
     sample = np.round([float(value) for value in values], 12)
     if len(set(values)) == 1:
         return agreeing(float(sample[0]), len(sample), level)
@@ -126,27 +125,6 @@ def head_of(table: list[list[int]] | None) -> tuple[str | None, Any]:
     return "both", both
 
 
-def permuted(tables: list[list[list[int]] | None]) -> MaxT | None:
-    """Max-T of the comparisons that have the most units; the others count as unrelated ones."""
-    known = [table for table in tables if head_of(table)[0]]
-    most = max((len(units_of(table)) for table in known if table), default=0)
-    largest = [table for table in known if table and len(units_of(table)) == most]
-    if not largest:
-        return None
-    shares = []
-    for table in largest:
-        if min(len(table), len(table[0])) == 1:
-            shares.append(1.0)
-            continue
-        ms = two_way_anova(np.array(table) / PARTS)
-        few, more = (ms.ms_seed, ms.ms_query) if len(table) <= len(table[0]) else (ms.ms_query, ms.ms_seed)
-        few, more = max(few, 0.01 * ms.ms_residual), max(more - ms.ms_residual, 0)
-        of_few = few / (few + more) if few + more else 1.0
-        shares.append(1 - of_few if len(table) <= len(table[0]) else of_few)
-    units = np.array([[float(v) for v in units_of(table)] for table in largest])
-    return max_t(np.round(units, 12), shares, len(tables) - len(largest), PERMUTATIONS, SEED)
-
-
 @settings(max_examples=25, phases=[Phase.generate])  # to shrink an example would take minutes
 @given(families(), every_setting)
 def test_every_column_is_what_its_definition_says(
@@ -155,14 +133,10 @@ def test_every_column_is_what_its_definition_says(
     family, tables = made
     found, heads = compare_family(family, how), [head_of(table) for table in tables]
     raw = [head(how.alpha)[0] if head else None for _, head in heads]
-    adjusted: dict[str, list[float | None]] = {name: adjust_p_values(raw, name) for name in FROM_P}
-    families_own = permuted(tables)
-    adjusted["maxt"] = families_own.adjust(raw) if families_own else raw
+    adjusted: dict[str, list[float | None]] = {name: adjust_p_values(raw, name) for name in CORRECTIONS}
     over_queries = [(test := one.targets.get("queries")) and test.p for one in found]
-    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in CORRECTIONS}
     single = how.alpha / len(tables)
-    if how.correction == "maxt" and families_own:
-        single = families_own.per_comparison_level(how.alpha)
     assert len(found) == len(tables)
     for place, (one, table) in enumerate(zip(found, tables, strict=True)):
         metric = family.metrics[place] if family.metrics else family.metric
@@ -170,7 +144,7 @@ def test_every_column_is_what_its_definition_says(
         assert (one.system, one.baseline, one.comparisons) == (f"new {place}", "old", len(tables))
         target, head = heads[place]
         assert one.target == target
-        assert list(one.adjusted) == [*FROM_P, "maxt"]
+        assert list(one.adjusted) == list(CORRECTIONS)
         for name, values in adjusted.items():
             assert one.adjusted[name] == near(values[place]), name
         assert one.adjusted_queries == {name: values[place] for name, values in adjusted_queries.items()}
@@ -241,10 +215,7 @@ def check_headline(one: Comparison, head: Any, single: float, gain: int, how: Co
         assert (one.interval, one.detectable, one.alike) == (None, None, None)
         assert not one.is_decided
         return
-    if single > 0:
-        assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
-    else:
-        assert one.interval is None
+    assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
     assert one.difference is not None
     p, own = one.adjusted[how.correction], one.targets[str(one.target)]
     assert p is not None

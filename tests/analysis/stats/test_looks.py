@@ -45,7 +45,7 @@ def test_interval_p_and_verdict_tell_the_same_over_the_looks(
 ) -> None:
     rng = np.random.default_rng(seed)
     d = [rng.normal(gain * at, 0.1, (9, 1)) + rng.normal(0, 0.3, (9, 40)) for at in range(3)]
-    for c in combine(d, (3, 6, 9), taken, correction=correction, permutations=200):
+    for c in combine(d, (3, 6, 9), taken, correction=correction):
         adjusted, p = c.adjusted[correction], min(look.p / look.share for look in c.looks)
         assert adjusted is not None
         assert c.interval is not None
