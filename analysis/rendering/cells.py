@@ -14,10 +14,8 @@ QUERIES_BONFERRONI = "p (queries), Bonferroni"
 """Column with the test of Penha and Hauff (2021)."""
 _COMPARISON_HEADER = [
     "system", "baseline", "difference", "interval", "p", "corrected p", "p (queries)", QUERIES_BONFERRONI, "p (seeds)",
-    "effect", "W/T/L", "P(better)", "MDE", "verdict",
+    "W/T/L", "MDE", "verdict",
 ]  # fmt: skip
-_QUERY_COLUMNS = ("W/T/L", "P(better)")
-"""Columns that only a metric of single queries has."""
 _TESTS = {
     "both": "on new queries and new seeds, two-way random effects",
     "queries": "on new queries, paired t-test",
@@ -49,7 +47,7 @@ def format_comparisons(
     """Return header and rows of one family's comparisons as plain text.
 
     p and the interval are those of the headline test. If there are several metrics, a column names them. Correlations
-    have no columns for wins, ties and losses.
+    have no column for wins, ties and losses.
 
     Args:
         compared: comparisons of one family.
@@ -61,7 +59,7 @@ def format_comparisons(
     if len({c.metric for c in compared}) > 1:
         header.insert(2, "metric")
     if unit != "query":
-        header = [name for name in header if name not in _QUERY_COLUMNS]
+        header.remove("W/T/L")
     for c, row in zip(compared, rows, strict=True):
         row["metric"] = c.metric
     return [adapt_to_unit(name, unit) for name in header], [[row[name] for name in header] for row in rows]
@@ -79,9 +77,7 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
         queries,
         format_p_value(c.adjusted_queries["bonferroni"]),
         seeds,
-        f"{c.effect:+.3f}" if c.effect is not None else "-",
         "/".join(map(str, c.record)) if c.record else "-",
-        f"{c.record.superiority:.3f}" if c.record else "-",
         f"{c.detectable:.4f}" if c.detectable is not None else "-",
         format_verdict(c),
     ]

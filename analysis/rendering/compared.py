@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from analysis.checks.ranks import HEADER, describe_ranks
 from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.result import ComparisonResult
@@ -9,6 +11,7 @@ from analysis.data.score_table import ScoreTable
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
 from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
+from analysis.stats.paired_tests import differences_or_none
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import describe_deviations
 from analysis.tables.main import format_p_value
@@ -48,7 +51,7 @@ def format_result(result: ComparisonResult) -> str:
         f"{c.system} over {c.baseline}: all differences agree exactly, so their spread is not known; half of the "
         "difference counts as standard deviation"
         for c in comparisons
-        if c.target in ("queries", "seeds") and c.difference and c.effect is None
+        if c.target in ("queries", "seeds") and c.difference and _agree_exactly(result.scores, c)
     ]
     pooling = describe_pooling(comparisons, settings.seeds)
     sensitivity = describe_sensitivity(comparisons)
@@ -90,6 +93,11 @@ def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
     if len(by_target) == 1:
         return [_QUESTIONS[target] for target in by_target] + usual
     return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()] + usual
+
+
+def _agree_exactly(scores: ScoreTable, c: Comparison) -> bool:
+    d = differences_or_none(scores.get_complete_scores(c.system), scores.get_complete_scores(c.baseline))
+    return d is not None and not np.ptp(d)
 
 
 def _has_several_seeds(scores: ScoreTable, name: str) -> bool:

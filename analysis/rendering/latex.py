@@ -16,7 +16,7 @@ from analysis.tables.query_groups import QueryAttribute
 from analysis.tables.strata import StrataTable
 
 _HEADER = [
-    "system", "baseline", "metric", "difference", "interval", "corrected p", render.QUERIES_BONFERRONI, "effect",
+    "system", "baseline", "metric", "difference", "interval", "corrected p", render.QUERIES_BONFERRONI,
     "W/T/L", "verdict",
 ]  # fmt: skip
 """Columns of the comparisons, if they have them."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, adjust_p_values
-from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
+from analysis.stats.paired_tests import estimate_all, estimate_each_seed
 from analysis.stats.permutation_tests import run_or_refuse
 from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
 from analysis.stats.power import minimum_detectable_effect
@@ -62,11 +62,6 @@ class WinTieLoss(NamedTuple):
     def from_differences(cls, units: Floats) -> "WinTieLoss":
         """Count the positive, zero and negative differences."""
         return cls(int((units > 0).sum()), int((units == 0).sum()), int((units < 0).sum()))
-
-    @property
-    def superiority(self) -> float:
-        """Probability that the system is better on another query; a tie counts half."""
-        return (self.wins + self.ties / 2) / sum(self)
 
 
 class WithoutWorstSeeds(NamedTuple):
@@ -128,7 +123,6 @@ class Comparison:
         each_seed: p-value of the test over queries for each seed alone.
         free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests are over
             seeds, or over queries if there is one seed.
-        effect: mean divided by standard deviation of the seed-averaged differences.
         record: wins, ties and losses. None also for a correlation.
         alike: corrected p-value of the equivalence test. None if there is no margin.
         detectable: minimum detectable effect: the difference that the headline test finds with about 80 % power at the
@@ -163,7 +157,6 @@ class Comparison:
     interval: tuple[float, float] | None
     each_seed: list[float]
     free: dict[str, float | str]
-    effect: float | None
     record: WinTieLoss | None
     alike: float | None
     detectable: float | None
@@ -301,7 +294,6 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 interval=_simultaneous_interval(head, single_level),
                 each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
                 free=run_or_refuse(settings.tests, d, single_level, settings.seed) if d is not None else {},
-                effect=None if averaged is None else effect_size(averaged[None]),
                 record=None
                 if averaged is None or family.is_correlation
                 else WinTieLoss.from_differences(gain * averaged),

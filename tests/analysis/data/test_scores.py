@@ -106,5 +106,5 @@ def test_a_larger_value_is_a_verdict_only_with_its_metric(metric: str, verdict: 
     (found,) = compare_family(ComparisonFamily("one", "task", metric, [("new", "old", d)]), ComparisonSettings())
     assert found.verdict == verdict
     assert found.record is not None
-    assert found.record.superiority == (verdict == "better")
+    assert (found.record.wins, found.record.losses) == ((50, 0) if verdict == "better" else (0, 50))
     assert found.difference == pytest.approx(d.mean())

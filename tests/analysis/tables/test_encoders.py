@@ -132,7 +132,6 @@ def test_the_words_are_of_pairs(report: Report) -> None:
         assert "on new pairs and new seeds" in text
         assert "new quer" not in text
         assert "W/T/L" not in text
-        assert "P(better)" not in text
         assert "Sentence pairs of dev: 115 of 2 sets; test: 200 of 3 sets, 190 of them distinct" in text
     assert "reliability.png" not in report.files
     assert "ECE" not in report.text
