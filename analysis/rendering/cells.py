@@ -100,7 +100,7 @@ def format_verdict(c: Comparison) -> str:
 
 def _format_other_verdict(c: Comparison) -> str:
     check = c.without_worst_seeds
-    if check is None or check.verdict in (c.verdict, "too few seeds"):
+    if check is None or check.verdict == c.verdict:
         return ""
     return f"; {check.verdict} without seed{'s' * (len(check.removed) > 1)} {' and '.join(map(str, check.removed))}"
 

@@ -68,13 +68,13 @@ class WithoutWorstSeeds(NamedTuple):
     """Verdict of a comparison without the worst seed of each side.
 
     Attributes:
-        verdict: verdict of the family without these seeds, or "too few seeds".
-        p: corrected p-value. None if there are too few seeds.
+        verdict: verdict without these seeds.
+        p: corrected p-value.
         removed: seeds that were removed.
         seeds_left: number of the other seeds.
     """
 
-    verdict: Verdict | Literal["too few seeds"]
+    verdict: Verdict
     p: float | None
     removed: list[Any]
     seeds_left: int
@@ -131,8 +131,8 @@ class Comparison:
         verdict: better, worse, equivalent or undecided, for the population of `target`; "all values are equal" if the
             system and the baseline have the same value everywhere; not compared if a side is incomplete.
         split: split of the scores, if it is not the test split.
-        without_worst_seeds: see `analysis.checks.worst_seeds`. None if there are no seeds that differ, or the systems
-            were not compared.
+        without_worst_seeds: see `analysis.checks.worst_seeds`. None with fewer than five seeds, if none differ, and
+            if the systems were not compared.
         outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
             whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
         looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
