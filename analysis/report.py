@@ -34,7 +34,6 @@ from analysis.rendering import latex, pages
 from analysis.rendering.escaping import render_csv
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
-from analysis.tables.by_metric import build_subset_scores
 from analysis.tables.frames import (
     build_comparisons_frame,
     build_runs_frame,
@@ -46,7 +45,7 @@ from trainables.utils.cli import Parser, format_error, print_escaped, report_err
 from trainables.utils.errors import UserError
 from trainables.utils.files import make_temporary_path, remove_stale_files
 
-_STRATA, _SUBSETS, _SCORES = "strata.csv", "subsets.csv", "scores.csv"
+_STRATA, _SCORES = "strata.csv", "scores.csv"
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,6 @@ def write_report(results: Results, folder: Path) -> Report:
         }
         if analysis.strata:
             texts[_STRATA] = render_csv(analysis.strata.to_frame())
-        by_subset = build_subset_scores(results.plan, analysis.configurations)
-        if not by_subset.empty:
-            texts[_SUBSETS] = render_csv(by_subset)
         scores = build_scores_frame(analysis)
         if not scores.empty:
             texts[_SCORES] = render_csv(scores)
@@ -142,7 +138,7 @@ def write_report(results: Results, folder: Path) -> Report:
         written = sorted(path.name for path in staging.iterdir())
         drawn = [path.name for path in figures.find_figure_files(folder)]
         # Those of a report with more content.
-        outdated = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, _SCORES, *drawn} - {*written}
+        outdated = {optuna_file.FILE_NAME, _STRATA, _SCORES, *drawn} - {*written}
         move_report(staging, folder, outdated)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

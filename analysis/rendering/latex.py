@@ -52,7 +52,7 @@ class _Table(NamedTuple):
 
 def render_latex(analysis: ReportData) -> str:
     r"""Render floats for \input; they need the packages array, amssymb and booktabs."""
-    plan, defaults, strata = analysis.results.plan, analysis.defaults, analysis.strata
+    plan, strata = analysis.results.plan, analysis.strata
     caution = analysis.table.caution
     tables = [_build_main_table(analysis.table)]
     metrics = sections.build_metric_sections(analysis)
@@ -66,8 +66,6 @@ def render_latex(analysis: ReportData) -> str:
     if analysis.confirmed:
         legend, rows = confirmation.format_legend(plan), confirmation.format_rows(analysis.confirmed)
         tables.append(_Table(legend, Raw("confirmed"), _CONFIRMED_COLUMNS, confirmation.HEADER, rows))
-    if defaults:
-        tables.append(_Table(defaults.format_legend(plan), Raw("defaults"), Raw("llll"), *defaults.to_cells()))
     tables += [_build_seed_table(section, caution) for section in sections.build_seed_sections(analysis)]
     if strata:
         tables += [_build_strata_table(strata, attribute, plan) for attribute in strata.attributes]

@@ -14,7 +14,7 @@ from analysis.rendering import setup
 from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
-from analysis.tables import confirmation, dev_only, importance
+from analysis.tables import confirmation, dev_only
 from analysis.tables.main import ReportData, format_p_value
 from trainables.metrics import LOWER_IS_BETTER
 
@@ -212,19 +212,11 @@ def build_sample_size_sections(analysis: ReportData) -> list[Section]:
 
 
 def build_search_sections(analysis: ReportData) -> list[Section]:
-    """Build the defaults, the confirmation of the gains, and the importances, where they exist."""
-    plan, built = analysis.results.plan, []
-    if analysis.defaults:
-        legend = analysis.defaults.format_legend(plan)
-        built.append(Section(f"Defaults, on {plan.search_split}", *analysis.defaults.to_cells(), legend))
-    if analysis.confirmed:
-        rows = confirmation.format_rows(analysis.confirmed)
-        built.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.format_legend(plan)))
-    if analysis.importances:
-        cells = importance.format_table(analysis.importances, plan.search_objectives)
-        legend = importance.LEGEND.format(split=plan.search_split)
-        built.append(Section("Importance of the hyperparameters", *cells, legend))
-    return built
+    """Build the confirmation of the search's gains, if the study has one."""
+    if not analysis.confirmed:
+        return []
+    rows, legend = confirmation.format_rows(analysis.confirmed), confirmation.format_legend(analysis.results.plan)
+    return [Section("Search, confirmed and test", confirmation.HEADER, rows, legend)]
 
 
 def build_setup_sections(analysis: ReportData) -> list[Section]:

@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import pandas as pd
-
 from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
 from analysis.data.plan import Plan
-from analysis.data.scores import list_subsets
 from analysis.stats.comparison import Comparison
 from analysis.tables.marks import build_marks, format_marks_legend
-from trainables.metrics import LOWER_IS_BETTER, get_measure, get_set_name
+from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 _LEGEND = (
     "{unit} on {test}, mean ± standard deviation over {seeds} seed{s}. Marks: {marks}, each by the correction of the "
@@ -145,22 +142,3 @@ def build_retrieval_table(plan: Plan, chosen: Mapping[str, Configuration | None]
     seeds = len(plan.get_seeds("test"))
     legend = _RETRIEVAL_LEGEND.format(test=plan.test_split, seeds=f"{seeds} seed{'s' * (seeds != 1)}")
     return RetrievalTable(rows, legend)
-
-
-def build_subset_scores(plan: Plan, configurations: Sequence[Configuration]) -> pd.DataFrame:
-    """Return the scores of every finished test run by mean over sets, by set and by subset.
-
-    Returns:
-        Columns system, configuration, seed, metric, value, in order of configuration, seed and metric. Empty if the
-            unit is the query.
-    """
-    rows, split = [], plan.test_split
-    for configuration in configurations if plan.is_correlation else ():
-        for seed, run in sorted(configuration.runs.items(), key=lambda item: -1 if item[0] is None else item[0]):
-            if run.is_finished and split in run.files:
-                names = list_subsets(run.files[split], split)
-                metrics = sorted({"STS", *(f"STS/{name}" for name in (*names, *map(get_set_name, names)))})
-                scored = zip(metrics, run.evaluate_overall(split, metrics), strict=True)
-                rows += [(configuration.system, configuration.id, seed, *pair) for pair in scored]
-    frame = pd.DataFrame(rows, columns=["system", "configuration", "seed", "metric", "value"])
-    return frame.astype({"seed": "Int64"})

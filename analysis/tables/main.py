@@ -23,9 +23,7 @@ from analysis.stats.comparison import Comparison, Target, compute_median_effect
 from analysis.tables.by_metric import MetricTable, RetrievalTable, build_metric_table, build_retrieval_table
 from analysis.tables.by_seed import SeedTable, build_seed_table
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
-from analysis.tables.defaults import DefaultsTable, build_defaults_table
 from analysis.tables.dev_only import is_untested
-from analysis.tables.importance import Importance, compute_importances
 from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import SampleSizeTable, build_sample_size_table
 from analysis.tables.strata import StrataTable, build_strata_table
@@ -118,8 +116,6 @@ class ReportData:
     comparisons: list[Comparison]
     looks: Looks | None
     confirmed: list[ConfirmedConfiguration]
-    importances: list[Importance]
-    defaults: DefaultsTable | None
     sample_size: SampleSizeTable | None
     strata: StrataTable | None
     seed_table: SeedTable | None
@@ -157,8 +153,6 @@ def build_report_data(results: Results) -> ReportData:
         comparisons=comparisons,
         looks=looks,
         confirmed=build_confirmation(results, configurations),
-        importances=compute_importances(results, configurations),
-        defaults=build_defaults_table(results, configurations),
         sample_size=build_sample_size_table(results.plan, chosen),
         strata=build_strata_table(results, configurations, chosen),
         seed_table=seed_table,

@@ -66,9 +66,9 @@ PICTURES = (
             "th:nth-child(4)",
             "th:nth-child(6)",
             "th:nth-child(7)",
+            "th:nth-child(10)",
             "th:nth-child(11)",
-            "th:nth-child(13)",
-            "th:nth-child(14)",
+            "th:nth-child(12)",
         ),
     ),
 )

@@ -360,7 +360,7 @@ def test_figures_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
     write_records(tmp_path / "study", plan_of(made, seeds=[1]), made)
     folder, results = tmp_path / "report", read_records(tmp_path / "study")
     write_report(results, folder)
-    for name in ("parallel_coordinates.png", "hyperparameters-T-LS.svg", "pareto_front-other.png", "mine.png"):
+    for name in ("compared.png", "epsilon_switch-T-LS.svg", "pareto_front-other.png", "mine.png"):
         (folder / name).touch()
     report = write_report(results, folder)
     assert sorted({path.name for path in folder.iterdir()} - {*report.files}) == ["mine.png"]
@@ -380,7 +380,7 @@ def test_the_own_folder_of_a_study_is_written_without_the_page_of_an_earlier_rep
     assert (folder / "table.md").read_text() == "new"
 
 
-@pytest.mark.parametrize("name", ["table.md", "subsets.csv", "effects.png", "report.html"])
+@pytest.mark.parametrize("name", ["table.md", "scores.csv", "effects.png", "report.html"])
 def test_a_folder_with_such_a_file_but_no_report_is_left_alone(
     study: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

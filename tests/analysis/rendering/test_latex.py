@@ -61,12 +61,10 @@ def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
         "groups",
         "corrections",
         "confirmed",
-        "defaults",
         "seed-by-seed",
         "setup",
     }
     assert len(tables["confirmed"]) - 1 in (3, 4)
-    assert len(tables["defaults"]) - 1 == 5
     assert _columns(tables["main"][0]) == 6
     assert _balanced(source)
 

@@ -137,18 +137,6 @@ def test_the_words_are_of_pairs(report: Report) -> None:
     assert "ECE" not in report.text
 
 
-def test_subsets_are_a_file(runs: list[Made], report: Report) -> None:
-    frame = pd.read_csv(report.folder / "subsets.csv")
-    assert list(frame) == ["system", "configuration", "seed", "metric", "value"]
-    names = ["STS", "STS/STS-B", "STS/STS12", "STS/STS12/a", "STS/STS12/b", "STS/STS13", "STS/STS13/c"]
-    assert len(frame) == len(runs) * len(names)
-    made = {(run.variant, run.seed): run for run in runs}
-    for _, row in frame.iterrows():
-        expected = scored(made[row["system"], row["seed"]].scores["test"], row["metric"])
-        assert row["value"] == pytest.approx(expected, abs=1e-9)
-    assert sorted(set(frame["metric"])) == names
-
-
 def test_findings_tell_the_metrics_apart(analysis: ReportData) -> None:
     found = findings.build_wandb_summary(analysis)
     for c in analysis.comparisons:
@@ -171,7 +159,6 @@ def test_a_nan_makes_a_system_incomplete(runs: list[Made], tmp_path: Path) -> No
     assert "T-GS-InfoNCE is incomplete: seed 2 has NaN scores" in report.text
     gaps = [c for c in report.analysis.comparisons if c.system == "T-GS-InfoNCE"]
     assert all(c.difference is None and c.verdict == "not compared" for c in gaps)
-    assert pd.read_csv(tmp_path / "report" / "subsets.csv")["value"].isna().sum() == 3
 
 
 @pytest.mark.parametrize(
@@ -204,7 +191,6 @@ def test_one_seed_and_nothing_tested(tmp_path: Path) -> None:
     for name, made in (("one", encoder_runs((1,))), ("untested", encoder_runs(tested=False))):
         write_records(tmp_path / name, encoder_plan(made), made)
         report = write_report(read_records(tmp_path / name), tmp_path / name / "report")
-        assert ("subsets.csv" in report.files) == (name == "one")
         assert ("By set" in report.text) == (name == "one")
         if name == "one":
             assert all(c.target == "queries" for c in report.analysis.comparisons)
