@@ -26,7 +26,6 @@ _LATEX_DELIMITERS: dict[str, Any] = {
 """Delimiters without braces, which LaTeX needs itself."""
 LATEX_MARKS = {
     **{"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"},
-    **{"⇑": r"\Uparrow", "↑": r"\uparrow", "⇓": r"\Downarrow", "↓": r"\downarrow"},
     "†": r"\dagger",
 }
 """Marks of significance -> command in math mode."""

@@ -89,8 +89,8 @@ def test_text_is_escaped_once() -> None:
 @pytest.mark.parametrize(
     ("cell", "bold", "shown"),
     [
-        ("-12.3000 \N{DOWNWARDS DOUBLE ARROW}", False, r"$-$12.3000$^{\Downarrow}$"),
-        ("-12.3000 \N{DOWNWARDS DOUBLE ARROW}", True, r"\textbf{$-$12.3000}$^{\Downarrow}$"),
+        ("-12.3000 \N{DAGGER}", False, r"$-$12.3000$^{\dagger}$"),
+        ("-12.3000 \N{DAGGER}", True, r"\textbf{$-$12.3000}$^{\dagger}$"),
         ("-12.3000", True, r"\textbf{$-$12.3000}"),
         ("-", False, "-"),
     ],
