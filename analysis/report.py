@@ -30,8 +30,10 @@ from analysis.export import optuna as optuna_file
 from analysis.export.report_folder import move_report
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
-from analysis.rendering import latex, pages
+from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.document import render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
+from analysis.rendering.study import build_document
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
 from analysis.tables.frames import (
@@ -67,7 +69,7 @@ class Report:
     @property
     def conclusion(self) -> str:
         """The sentence with which the report answers what won."""
-        return self.analysis.conclusion
+        return write_conclusion(self.analysis)
 
     @property
     def systems(self) -> pd.DataFrame:
@@ -93,7 +95,7 @@ class Report:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return pages.render_markdown(self.analysis)
+        return render_markdown(build_document(self.analysis))
 
 
 def write_report(results: Results, folder: Path) -> Report:
@@ -108,6 +110,7 @@ def write_report(results: Results, folder: Path) -> Report:
             a file of the name of one of its files.
     """
     analysis = build_report_data(results)
+    document = build_document(analysis)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
@@ -118,13 +121,11 @@ def write_report(results: Results, folder: Path) -> Report:
     try:
         names = figures.draw_figures(analysis, staging)
         texts = {
-            "table.md": pages.render_markdown(analysis),
-            "table.tex": latex.render_latex(analysis),
+            "table.md": render_markdown(document),
+            "table.tex": render_latex(document),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
             "results.csv": render_csv(build_runs_frame(analysis)),
-            "report.html": pages.render_html(
-                analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}
-            ),
+            "report.html": render_html(document, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
         }
         if analysis.strata:
             texts[_STRATA] = render_csv(analysis.strata.to_frame())
@@ -142,7 +143,7 @@ def write_report(results: Results, folder: Path) -> Report:
         move_report(staging, folder, outdated)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Report(folder, written, pages.render_text(analysis), analysis)
+    return Report(folder, written, render_text(document), analysis)
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:

@@ -8,13 +8,12 @@ from analysis.checks.ranks import HEADER, describe_ranks
 from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable
-from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
+from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_p_value, format_terminal_table
 from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.paired_tests import differences_or_none
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import describe_deviations
-from analysis.tables.main import format_p_value
 
 _QUESTIONS = {
     "both": "p asks whether the systems differ on new queries and new seeds (two-way random effects)",
@@ -59,7 +58,8 @@ def format_result(result: ComparisonResult) -> str:
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
         [
-            format_terminal_table(title, *table, width=200),
+            title,
+            format_terminal_table(*table, width=200),
             *_format_ranks(result),
             *_describe_questions(comparisons),
             *([pooling] if pooling else []),
@@ -78,7 +78,8 @@ def _format_ranks(result: ComparisonResult) -> list[str]:
         return []
     rows = [own.to_cells() for own in result.ranks]
     return [
-        format_terminal_table("groups", HEADER, rows),
+        "groups",
+        format_terminal_table(HEADER, rows),
         f"{describe_ranks(len(rows), result.settings.alpha)}\n",
     ]
 

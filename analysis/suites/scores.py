@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
-from analysis.rendering.sections import Section
 from analysis.suites.comparisons import (
     count_comparisons,
     find_common_metric,
@@ -14,6 +13,7 @@ from analysis.suites.data import SuiteData
 from analysis.suites.plan import PlannedStudy, PublishedScore, SuitePlan
 from analysis.tables.main import ReportData, SystemRow
 from analysis.tables.marks import build_marks, format_marks_legend
+from analysis.tables.section import Section
 from trainables.metrics import LOWER_IS_BETTER
 
 _NOTHING = "-"

@@ -14,9 +14,8 @@ from statsmodels.stats.multitest import multipletests
 from analysis.compare import compare, format_result, main
 from analysis.data.score_table import build_score_table
 from analysis.readers.score_files import read_score_file
-from analysis.rendering.cells import format_comparisons
+from analysis.rendering.cells import format_comparisons, format_p_value
 from analysis.stats.comparison import ComparisonSettings
-from analysis.tables.main import format_p_value
 from trainables.utils.errors import UserError
 
 SCORINGS = ("random", "turns", "words U", "words R", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss")

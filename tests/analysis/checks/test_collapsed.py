@@ -9,7 +9,6 @@ import pandas as pd
 from analysis.checks.collapsed import find_outlying_seeds
 from analysis.compare import compare, format_result
 from analysis.readers.results import read_records
-from analysis.rendering.sections import build_seed_sections
 from analysis.report import write_report
 from analysis.stats.comparison import ComparisonSettings
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
@@ -31,7 +30,8 @@ def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_p
     for name, count in (("report.html", 2), ("table.md", 1)):  # the page has it beside what won, too
         assert (tmp_path / "report" / name).read_text().count(warning) == count
     assert report.text.count(warning) == 1
-    (section,) = build_seed_sections(report.analysis)
+    section = report.analysis.by_seed
+    assert section is not None
     marked = [
         (row[0], name) for row in section.rows for name, cell in zip(section.header, row, strict=True) if "†" in cell
     ]

@@ -7,9 +7,8 @@ import pytest
 
 from analysis.data.results import per_query
 from analysis.readers.results import read_records
-from analysis.rendering.latex import render_latex
-from analysis.rendering.pages import render_html, render_markdown
-from analysis.rendering.sections import build_seed_sections
+from analysis.rendering.document import render_html, render_latex, render_markdown
+from analysis.rendering.study import build_document
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 
@@ -33,7 +32,8 @@ def _graded(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Made]:
 
 def test_means_and_deviations_are_of_the_runs(tmp_path: Path) -> None:
     found = _study(tmp_path, _graded())
-    (section,) = build_seed_sections(found)
+    section = found.by_seed
+    assert section is not None
     assert section.header == ["seed", *SYSTEMS]
     assert [row[0] for row in section.rows] == ["1", "2", "3", "mean", "SD"]
     values = per_query(found.results, "test", "R10@1").set_index(["system", "seed"])["value"]
@@ -47,23 +47,26 @@ def test_means_and_deviations_are_of_the_runs(tmp_path: Path) -> None:
 
 def test_the_best_by_a_metric_of_which_less_is_better_is_the_lowest(tmp_path: Path) -> None:
     found = _study(tmp_path, _graded(), metric="position")
-    (section,) = build_seed_sections(found)
+    section = found.by_seed
+    assert section is not None
     assert (0, 1 + SYSTEMS.index("T-WSLS")) in section.bold
 
 
 def test_every_form_shows_what_is_bold(tmp_path: Path) -> None:
     found = _study(tmp_path, _graded())
-    (section,) = build_seed_sections(found)
+    section = found.by_seed
+    assert section is not None
     best = section.rows[0][-1]
-    assert f" **{best}** |" in render_markdown(found)
-    assert f"<strong>{best}</strong>" in render_html(found, {})
-    assert rf"\textbf{{{best}}}" in render_latex(found)
+    assert f" **{best}** |" in render_markdown(build_document(found))
+    assert f"<strong>{best}</strong>" in render_html(build_document(found), {})
+    assert rf"\textbf{{{best}}}" in render_latex(build_document(found))
 
 
 def test_a_missing_run_is_a_dash_and_never_averaged(tmp_path: Path) -> None:
     runs = [run for run in _graded() if (run.variant, run.seed) not in (("T-WSLS", 2), ("BERT", 3))]
     found = _study(tmp_path, runs)
-    (section,) = build_seed_sections(found)
+    section = found.by_seed
+    assert section is not None
     column = [row[-1] for row in section.rows]
     assert column[1] == column[3] == column[4] == "-"
     assert {place for place in section.bold if place[1] == 5} == {(0, 5), (2, 5)}
@@ -71,13 +74,14 @@ def test_a_missing_run_is_a_dash_and_never_averaged(tmp_path: Path) -> None:
 
 def test_one_seed_and_none(tmp_path: Path) -> None:
     found = _study(tmp_path / "one", _graded((1,)), seeds=[1])
-    (section,) = build_seed_sections(found)
+    section = found.by_seed
+    assert section is not None
     assert [row[0] for row in section.rows] == ["1", "mean", "SD"]
     assert section.rows[2][1:] == ["-"] * 5
     runs = study_runs(seeds=(1,), grid=False)
     for run in runs:
         run.scores.pop("test", None)
-    assert build_seed_sections(_study(tmp_path / "none", runs, seeds=[1])) == []
+    assert _study(tmp_path / "none", runs, seeds=[1]).by_seed is None
 
 
 @pytest.mark.parametrize(("systems", "broad"), [(7, False), (12, True)])
@@ -88,9 +92,10 @@ def test_many_systems_are_a_broad_table(tmp_path: Path, systems: int, broad: boo
         run.scores = {split: scores(split, 30, 1.5, int(run.id[:8], 16)) for split in ("dev", "test")}
     families = [{"name": "variants", "comparisons": [[name, "BERT"] for name in names[1:]]}]
     found = _study(tmp_path, runs, seeds=[1, 2], systems=names, families=families)
-    (section,) = build_seed_sections(found)
+    section = found.by_seed
+    assert section is not None
     assert section.is_wide == broad
     assert len(section.header) == systems + 1
-    before_label, _, _ = render_latex(found).partition(r"\label{tab:seed-by-seed}")
+    before_label, _, _ = render_latex(build_document(found)).partition(r"\label{tab:seed-by-seed}")
     assert before_label.rpartition(r"\begin{table")[2].startswith("*}") == broad
-    assert r"CL-\\words\_\\responses0\end{tabular}" in render_latex(found)
+    assert r"CL-\\words\_\\responses0\end{tabular}" in render_latex(build_document(found))

@@ -10,7 +10,6 @@ from scipy import stats
 from analysis.data.results import per_query
 from analysis.export.wandb_summary import build_wandb_summary
 from analysis.readers.results import read_records
-from analysis.rendering.sections import build_seed_sections
 from analysis.report import Report, write_report
 from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
 from tests.analysis.similarity import encoder_plan, encoder_runs
@@ -56,7 +55,7 @@ def test_comparisons_on_test_are_what_they_were(tmp_path: Path) -> None:
     assert (with_dev.folder / "comparisons.json").read_text().startswith(text.removesuffix("\n]"))
     assert with_dev.conclusion == without.conclusion
     assert with_dev.analysis.table == without.analysis.table
-    assert build_seed_sections(with_dev.analysis) == build_seed_sections(without.analysis)
+    assert with_dev.analysis.by_seed == without.analysis.by_seed
 
 
 def test_a_dev_family_before_the_others_is_no_headline(tmp_path: Path) -> None:
