@@ -48,7 +48,7 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
         queries,
         format_p_value(c.adjusted_queries["bonferroni"]),
         seeds,
-        "/".join(map(str, c.record)) if c.record else "-",
+        "/".join(map(str, c.wins_ties_losses)) if c.wins_ties_losses else "-",
         f"{c.detectable:.4f}" if c.detectable is not None else "-",
         format_verdict(c),
     ]

@@ -38,7 +38,7 @@ def format_result(result: ComparisonResult) -> str:
     test_lines = [
         f"{c.system} over {c.baseline}, {name}{scope}: {value if isinstance(value, str) else format_p_value(value)}"
         for c in comparisons
-        for name, value in c.free.items()
+        for name, value in c.distribution_free.items()
     ]
     missing_lines = [f"not compared: {fault}" for fault in result.missing]
     copy_lines = [

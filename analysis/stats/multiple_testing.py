@@ -40,3 +40,9 @@ def adjust_p_values(p: Sequence[float | None], correction: str) -> list[float | 
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(raised, 1)
     return [None if value is None else float(new) for value, new in zip(p, adjusted, strict=True)]
+
+
+def adjust_by_each_correction(p: Sequence[float | None]) -> list[dict[str, float | None]]:
+    """Return the p-values of each comparison of a family, by correction."""
+    columns = [adjust_p_values(p, name) for name in CORRECTIONS]
+    return [dict(zip(CORRECTIONS, own, strict=True)) for own in zip(*columns, strict=True)]

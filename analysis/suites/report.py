@@ -131,7 +131,7 @@ def _list_comparisons(data: SuiteData) -> list[dict[str, Any]]:
             "suite": {
                 "comparisons": each.comparisons,
                 "p": each.p,
-                "alike": each.alike,
+                "equivalence_p": each.equivalence_p,
                 "verdict": each.verdict,
                 "is_late": each.is_late,
             },

@@ -87,12 +87,12 @@ def test_what_is_found_is_what_was_put_in() -> None:
     assert found["T-LS"].verdict == "better"
     assert found["T-LS"].difference == pytest.approx(0.1, abs=0.02)
     assert found["LS"].verdict == "equivalent"
-    assert found["LS"].alike is not None
-    assert found["LS"].alike < 0.05 < found["LS"].adjusted["bonferroni"]  # type: ignore[operator]
+    assert found["LS"].equivalence_p is not None
+    assert found["LS"].equivalence_p < 0.05 < found["LS"].adjusted["bonferroni"]  # type: ignore[operator]
     for one in found.values():
         assert one.target == "both"
-        assert one.record is not None
-        assert sum(one.record) == 60
+        assert one.wins_ties_losses is not None
+        assert sum(one.wins_ties_losses) == 60
         assert one.interval is not None
         assert one.interval[0] < one.difference < one.interval[1]  # type: ignore[operator]
         assert len(one.each_seed) == 4
@@ -218,10 +218,8 @@ def test_a_system_without_seeds_is_not_pooled() -> None:
 
 
 def test_a_test_in_vain_is_refused_and_said() -> None:
-    few, enough = (
-        compare(made(seeds=count), ["BERT"], ComparisonSettings(tests=("sign-flip", "wilcoxon"))).comparisons[0].free
-        for count in (5, 9)
-    )
+    settings = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
+    few, enough = (compare(made(seeds=count), ["BERT"], settings).comparisons[0].distribution_free for count in (5, 9))
     assert all("cannot have a p-value below 0.0625" in str(value) for value in few.values())
     assert set(few) == set(enough) == {"sign-flip", "wilcoxon"}
     assert all(isinstance(value, float) for value in enough.values())

@@ -149,8 +149,8 @@ def test_every_column_is_what_its_definition_says(
             assert one.adjusted[name] == near(values[place]), name
         assert one.adjusted_queries == {name: values[place] for name, values in adjusted_queries.items()}
         if table is None:
-            assert (one.difference, one.record, one.interval, one.free) == (None, None, None, {})
-            assert (one.each_seed, one.detectable, one.alike, one.verdict) == ([], None, None, "not compared")
+            assert (one.difference, one.wins_ties_losses, one.interval, one.distribution_free) == (None, None, None, {})
+            assert (one.each_seed, one.detectable, one.equivalence_p, one.verdict) == ([], None, None, "not compared")
             assert one.classical is None
             continue
         gain = -1 if how.less_is_better else METRICS[metric]
@@ -184,17 +184,17 @@ def check_numbers(one: Comparison, table: list[list[int]], gain: int, correlatio
     assert one.difference == pytest.approx(float(mean), abs=1e-12)
     counted = tuple(sum((gain * value > 0) - (gain * value < 0) == sign for value in units) for sign in (1, 0, -1))
     if correlation:
-        assert one.record is None
+        assert one.wins_ties_losses is None
     else:
-        assert one.record == counted
+        assert one.wins_ties_losses == counted
 
 
 def check_free(one: Comparison, table: list[list[int]], single: float, how: ComparisonSettings) -> None:
     """Over seeds where there are several, over queries otherwise; refused where so few can never reach the level."""
     by_query, by_seed = sums(table)
     totals = by_seed if len(by_seed) > 1 else by_query
-    assert list(one.free) == list(how.tests)
-    for name, p in one.free.items():
+    assert list(one.distribution_free) == list(how.tests)
+    for name, p in one.distribution_free.items():
         if 2.0 ** (1 - len(totals)) > single:
             assert str(p).startswith(f"{name} over {len(totals)} cannot have a p-value below ")
         elif name == "sign-flip":
@@ -206,7 +206,7 @@ def check_free(one: Comparison, table: list[list[int]], single: float, how: Comp
 
 def check_headline(one: Comparison, head: Any, single: float, gain: int, how: ComparisonSettings) -> None:
     if not head:
-        assert (one.interval, one.detectable, one.alike) == (None, None, None)
+        assert (one.interval, one.detectable, one.equivalence_p) == (None, None, None)
         assert not one.is_decided
         return
     assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
@@ -215,11 +215,11 @@ def check_headline(one: Comparison, head: Any, single: float, gain: int, how: Co
     assert p is not None
     assert own is not None
     if how.margin is None:
-        assert one.alike is None
+        assert one.equivalence_p is None
     else:
-        assert one.alike is not None
+        assert one.equivalence_p is not None
     clear = p < how.alpha and one.difference != 0
-    alike = one.alike is not None and one.alike < how.alpha
+    alike = one.equivalence_p is not None and one.equivalence_p < how.alpha
     better = gain * one.difference > 0
     verdict = ("better" if better else "worse") if clear else "equivalent" if alike else "undecided"
     assert one.verdict in (verdict, "all values are equal")
@@ -255,7 +255,7 @@ def large_enough(draw: st.DrawFn) -> list[list[int]]:
 def test_distribution_free_tests_are_over_the_means_of_seeds(table: list[list[int]]) -> None:
     how = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
     (one,) = compare_family(ComparisonFamily("name", "task", "MAP", [("new", "old", np.array(table) / PARTS)]), how)
-    assert all(isinstance(p, float) for p in one.free.values())
+    assert all(isinstance(p, float) for p in one.distribution_free.values())
     check_free(one, table, how.alpha, how)
 
 
@@ -277,7 +277,7 @@ def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
         if one.target is None or table is None:
             continue
         head = one_alone(table)
-        assert one.alike == pytest.approx(min(1, len(tables) * tost(head, margin)))
+        assert one.equivalence_p == pytest.approx(min(1, len(tables) * tost(head, margin)))
         seen = minimum_detectable_effect(typical(one, table, family, tables), alpha / len(tables))
         assert one.detectable == near(seen)
         assert math.isclose(head.mean, one.difference or 0.0, abs_tol=1e-12)
@@ -320,6 +320,6 @@ def test_draws_are_named_by_the_seed_of_the_settings() -> None:
             ComparisonFamily("name", "task", "MAP", [("new", "old", d)]),
             ComparisonSettings(tests=("sign-flip",), seed=seed),
         )
-        found[seed] = one.free["sign-flip"]
+        found[seed] = one.distribution_free["sign-flip"]
         assert found[seed] == sign_flip(np.round(d[0], 12), seed)
     assert found[0] != found[1]

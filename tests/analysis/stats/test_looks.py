@@ -99,8 +99,8 @@ def test_interval_and_equivalence_are_over_all_looks() -> None:
     assert c.interval not in ends, "the looks agree"
     own = ComparisonSettings(margin=0.06)
     alike = [
-        compare_family(ComparisonFamily("f", "toy", "MAP", [("S0", "B", values[:seeds])]), own)[0].alike
+        compare_family(ComparisonFamily("f", "toy", "MAP", [("S0", "B", values[:seeds])]), own)[0].equivalence_p
         for seeds in (4, 8, 12)
     ]
     shares = get_alpha_shares((4, 8, 12))
-    assert c.alike == pytest.approx(min(1, *(p / share for p, share in zip(alike, shares, strict=True) if p)))
+    assert c.equivalence_p == pytest.approx(min(1, *(p / share for p, share in zip(alike, shares, strict=True) if p)))

@@ -151,7 +151,7 @@ def test_a_family_has_the_pooled_tests_and_keeps_its_own_beside_them() -> None:
         assert c.targets["both"] == estimate.test(0.95)
         assert c.interval == pytest.approx(estimate.confidence_interval(1 - 0.05 / 4))
         assert c.adjusted["bonferroni"] == pytest.approx(min(1, 4 * estimate.test().p))
-        assert c.alike == pytest.approx(min(1, 4 * tost(estimate, 0.2)))
+        assert c.equivalence_p == pytest.approx(min(1, 4 * tost(estimate, 0.2)))
         assert (c.own, c.pooled, c.estimate) == (own.targets["both"], pool, estimate)
         assert (own.own, own.pooled) == (None, None)
         assert c.classical == own.classical

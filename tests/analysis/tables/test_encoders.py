@@ -81,7 +81,7 @@ def test_a_family_is_every_pair_by_every_metric_corrected_together(runs: list[Ma
         head = c.targets["both"]
         assert head is not None
         assert c.adjusted["bonferroni"] == pytest.approx(min(1.0, c.comparisons * head.p))
-        assert c.record is None
+        assert c.wins_ties_losses is None
     assert [c.verdict for c in analysis.comparisons][-2:] == ["undecided", "better"]
 
 
