@@ -3,18 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from analysis.figures.style import add_legend, subplots
+from analysis.figures.style import VERDICT_STYLES, add_legend, subplots
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
-
-_MARKER_STYLES: dict[str, dict[str, Any]] = {
-    "better": {"marker": "^", "color": "#0072B2", "markersize": 8},
-    "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
-    "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
-    "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
-    "all values are equal": {"marker": "|", "color": "0.35", "markersize": 8},
-}
-"""Marker of each verdict. Shape and text distinguish verdicts as well as colour."""
 
 
 class DrawnComparison(Protocol):
@@ -120,7 +111,7 @@ def _draw_comparison(axis: Any, c: DrawnComparison, position: float) -> None:
     if c.difference is None:
         text = "incomplete"
     else:
-        style, text = _MARKER_STYLES[c.verdict], c.verdict
+        style, text = VERDICT_STYLES[c.verdict], c.verdict
         if c.interval:
             axis.plot(
                 c.interval,
@@ -142,6 +133,6 @@ def _make_handles(comparisons: Sequence[DrawnComparison]) -> list[Any]:
     verdicts = {c.verdict for c in comparisons if c.difference is not None}
     return [
         Line2D([], [], linestyle="", label=verdict, **style)
-        for verdict, style in _MARKER_STYLES.items()
+        for verdict, style in VERDICT_STYLES.items()
         if verdict in verdicts
     ]
