@@ -15,7 +15,6 @@ if __name__ == "__main__":
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import pandas as pd
 from analysis import figures
 from analysis.data.results import Results
 from analysis.export import optuna as optuna_file
-from analysis.export.report_folder import move_report
+from analysis.export.report_folder import stage_report
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.rendering.conclusion import write_conclusion
@@ -45,7 +44,6 @@ from analysis.tables.frames import (
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
-from trainables.utils.files import make_temporary_path, remove_stale_files
 
 _STRATA, _SCORES = "strata.csv", "scores.csv"
 
@@ -111,14 +109,8 @@ def write_report(results: Results, folder: Path) -> Report:
     """
     analysis = build_report_data(results)
     document = build_document(analysis)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(str(folder), error.strerror, "a folder to write to") from error
-    remove_stale_files(folder)  # of a report that was killed
-    staging = make_temporary_path(folder / "report")
-    staging.mkdir()
-    try:
+    optional = [optuna_file.FILE_NAME, _STRATA, _SCORES, *(path.name for path in figures.find_figure_files(folder))]
+    with stage_report(folder, optional) as staging:
         names = figures.draw_figures(analysis, staging)
         texts = {
             "table.md": render_markdown(document),
@@ -137,12 +129,6 @@ def write_report(results: Results, folder: Path) -> Report:
         if results.search is not None:
             optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
-        drawn = [path.name for path in figures.find_figure_files(folder)]
-        # Those of a report with more content.
-        outdated = {optuna_file.FILE_NAME, _STRATA, _SCORES, *drawn} - {*written}
-        move_report(staging, folder, outdated)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return Report(folder, written, render_text(document), analysis)
 
 

@@ -1,14 +1,13 @@
 """Writes the joint report of a suite: its tables as text, Markdown, LaTeX and one HTML page, and its data."""
 
 import json
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from analysis.export.report_folder import move_report
+from analysis.export.report_folder import stage_report
 from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import Document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
@@ -17,7 +16,6 @@ from analysis.suites.results import SuiteResults
 from analysis.suites.tables import build_sections
 from analysis.tables.frames import build_runs_frame
 from trainables.utils.errors import UserError
-from trainables.utils.files import make_temporary_path, remove_stale_files
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,6 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     if not results.studies:
         raise UserError(results.plan.suite, "no study of the suite has results", "a suite that has been run")
     data = build_suite_data(results)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(str(folder), error.strerror, "a folder to write to") from error
     document = _build_document(data, folder)
     texts = {
         "table.md": render_markdown(document),
@@ -74,15 +68,9 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
         "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
         "results.csv": render_csv(build_suite_runs_frame(data)),
     }
-    remove_stale_files(folder)  # of a report that was killed
-    staging = make_temporary_path(folder / "report")
-    staging.mkdir()
-    try:
+    with stage_report(folder) as staging:
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
-        move_report(staging, folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return SuiteReport(folder, sorted(texts), render_text(document), data)
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from analysis import figures
 from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
-from analysis.export.report_folder import move_report
+from analysis.export.report_folder import stage_report
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.readers.source import read_folder
 from analysis.rendering.cells import format_p_value
@@ -369,15 +369,19 @@ def test_figures_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plan", ["plan.json", "suite.json"])
 def test_the_own_folder_of_a_study_is_written_without_the_page_of_an_earlier_report(tmp_path: Path, plan: str) -> None:
-    staging, folder = tmp_path / "staging", tmp_path / "report"
-    for place, text in ((staging, "new"), (folder, "old")):
-        place.mkdir()
-        (place / "table.md").write_text(text)
-    (staging / "report.html").touch()
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "table.md").write_text("old")
+
+    def write() -> None:
+        with stage_report(folder) as staging:
+            (staging / "report.html").touch()
+            (staging / "table.md").write_text("new")
+
     with pytest.raises(UserError, match=r"table\.md exists and this command did not write it"):
-        move_report(staging, folder)
+        write()
     (tmp_path / plan).touch()
-    move_report(staging, folder)
+    write()
     assert (folder / "table.md").read_text() == "new"
 
 
