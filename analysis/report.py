@@ -15,7 +15,6 @@ if __name__ == "__main__":
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,14 +26,15 @@ import pandas as pd
 from analysis import figures
 from analysis.data.results import Results
 from analysis.export import optuna as optuna_file
-from analysis.export.report_folder import move_report
+from analysis.export.report_folder import stage_report
 from analysis.readers.source import default_output_folder, open_results
 from analysis.readers.wandb_server import ServerError
-from analysis.rendering import latex, pages
+from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.document import render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
+from analysis.rendering.study import build_document
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
-from analysis.tables.by_metric import build_subset_scores
 from analysis.tables.frames import (
     build_comparisons_frame,
     build_runs_frame,
@@ -44,9 +44,8 @@ from analysis.tables.frames import (
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
-from trainables.utils.files import make_temporary_path, remove_stale_files
 
-_STRATA, _SUBSETS, _SCORES = "strata.csv", "subsets.csv", "scores.csv"
+_STRATA, _SCORES = "strata.csv", "scores.csv"
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Report:
     @property
     def conclusion(self) -> str:
         """The sentence with which the report answers what won."""
-        return self.analysis.conclusion
+        return write_conclusion(self.analysis)
 
     @property
     def systems(self) -> pd.DataFrame:
@@ -94,7 +93,7 @@ class Report:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return pages.render_markdown(self.analysis)
+        return render_markdown(build_document(self.analysis))
 
 
 def write_report(results: Results, folder: Path) -> Report:
@@ -109,29 +108,19 @@ def write_report(results: Results, folder: Path) -> Report:
             a file of the name of one of its files.
     """
     analysis = build_report_data(results)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(str(folder), error.strerror, "a folder to write to") from error
-    remove_stale_files(folder)  # of a report that was killed
-    staging = make_temporary_path(folder / "report")
-    staging.mkdir()
-    try:
+    document = build_document(analysis)
+    optional = [optuna_file.FILE_NAME, _STRATA, _SCORES, *(path.name for path in figures.find_figure_files(folder))]
+    with stage_report(folder, optional) as staging:
         names = figures.draw_figures(analysis, staging)
         texts = {
-            "table.md": pages.render_markdown(analysis),
-            "table.tex": latex.render_latex(analysis),
+            "table.md": render_markdown(document),
+            "table.tex": render_latex(document),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
             "results.csv": render_csv(build_runs_frame(analysis)),
-            "report.html": pages.render_html(
-                analysis, {name: (staging / f"{name}.svg").read_bytes() for name in names}
-            ),
+            "report.html": render_html(document, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
         }
         if analysis.strata:
             texts[_STRATA] = render_csv(analysis.strata.to_frame())
-        by_subset = build_subset_scores(results.plan, analysis.configurations)
-        if not by_subset.empty:
-            texts[_SUBSETS] = render_csv(by_subset)
         scores = build_scores_frame(analysis)
         if not scores.empty:
             texts[_SCORES] = render_csv(scores)
@@ -140,13 +129,7 @@ def write_report(results: Results, folder: Path) -> Report:
         if results.search is not None:
             optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
-        drawn = [path.name for path in figures.find_figure_files(folder)]
-        # Those of a report with more content.
-        outdated = {optuna_file.FILE_NAME, _STRATA, _SUBSETS, _SCORES, *drawn} - {*written}
-        move_report(staging, folder, outdated)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return Report(folder, written, pages.render_text(analysis), analysis)
+    return Report(folder, written, render_text(document), analysis)
 
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:

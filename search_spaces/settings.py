@@ -315,7 +315,7 @@ class AnalysisSettings(Settings):
     MAP, R@<k> and P@<k>, as ir_measures defines them."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level of the tests."""
-    correction: Literal["bonferroni", "holm", "bh", "maxt"] = "bonferroni"
+    correction: Literal["bonferroni", "holm", "bh"] = "bonferroni"
     """Correction for multiple comparisons."""
     margin: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Smallest difference that matters, in units of the metric. If None, there is no equivalence test.

@@ -229,9 +229,9 @@ def test_optuna() -> None:
     library = Library("optuna")
     storage = optuna.storages.RDBStorage("sqlite://")
     library.attributes(storage, "engine remove_session", "analysis/export/optuna.py")
-    names = "plot_contour plot_parallel_coordinate plot_pareto_front plot_slice"
+    names = "plot_contour plot_pareto_front"
     library.attributes(plots, names, "analysis/figures/search.py, analysis/figures/smoothing.py")
-    for module in ("_contour", "_pareto_front", "_slice"):
+    for module in ("_contour", "_pareto_front"):
         library.mentions(f"{plots.__name__}.{module}", 'plt.style.use("ggplot")', "analysis/figures/style.py")
     parameters = inspect.signature(optuna.Study.__init__).parameters
     first = list(parameters)[1:4]

@@ -157,9 +157,7 @@ def _compare_pairs(
         is_correlation=is_correlation,
         poolable=[vary_over_seeds(values[first], values[second]) for first, second in pairs],
     )
-    how = ComparisonSettings(
-        settings.alpha, "bonferroni", less_is_better=settings.less_is_better, permutations=1, seeds=settings.seeds
-    )
+    how = ComparisonSettings(settings.alpha, less_is_better=settings.less_is_better, seeds=settings.seeds)
     return compare_family(family, how)
 
 

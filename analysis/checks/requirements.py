@@ -103,8 +103,8 @@ def _judge(c: Comparison, relation: str, sign: int, settings: ComparisonSettings
         return c.verdict == wanted, f"corrected p {_format_p(c.adjusted[settings.correction])}, {level}"
     margin = settings.margin or 0.0
     if relation == "equivalent to":
-        is_met = c.alike is not None and c.alike < settings.alpha
-        return is_met, f"corrected p of equivalence within {margin:g} {_format_p(c.alike)}, {level}"
+        is_met = c.equivalence_p is not None and c.equivalence_p < settings.alpha
+        return is_met, f"corrected p of equivalence within {margin:g} {_format_p(c.equivalence_p)}, {level}"
     if c.interval is None:
         return False, f"no interval at {level}"
     ends = [sign * end for end in c.interval]

@@ -17,8 +17,8 @@ from analysis.stats.paired_tests import differences
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
-_MIN_SEEDS = 2
-"""Fewest seeds that must be left."""
+_MIN_SEEDS = 5
+"""Fewest seeds of a study: the verdict of the two or three that fewer would leave tells nothing."""
 _NOT_A_TEST = "This is a sensitivity check, not a test: with fewer seeds the tests also find less."
 
 Sides = tuple[Floats | None, Floats | None]
@@ -35,8 +35,8 @@ def compare_without_worst_seeds(
     """Return the comparisons of a family with the verdicts that they would have without the worst seeds.
 
     For each comparison, the seed with the worst mean of the system and that of the baseline are removed. As seeds are
-    paired, each is removed on both sides. The family is then compared again in the same way. A comparison that would
-    keep fewer than two seeds still counts in its corrections.
+    paired, each is removed on both sides. The family is then compared again in the same way. With fewer than five seeds
+    the comparisons are returned as they are.
 
     Args:
         comparisons: the comparisons of the family, as `compare_family` returns them.
@@ -45,41 +45,43 @@ def compare_without_worst_seeds(
         seeds: names of the seeds.
         settings: settings of the family's comparisons.
     """
+    if len(seeds) < _MIN_SEEDS:
+        return list(comparisons)
     removed, pairs = list[list[int] | None](), []
     for c, (system, baseline), (_, _, whole) in zip(comparisons, sides, family.pairs, strict=True):
         rows = _find_worst_rows(system, baseline, c.metric in LOWER_IS_BETTER or settings.less_is_better)
         removed.append(rows)
         if rows is None or system is None or baseline is None:
             pairs.append((c.system, c.baseline, whole))
-        elif len(seeds) - len(rows) < _MIN_SEEDS:
-            pairs.append((c.system, c.baseline, None))
         else:
             rest = [np.delete(side, rows, axis=0) if len(side) > 1 else side for side in (system, baseline)]
             pairs.append((c.system, c.baseline, differences(*rest)))
     if not any(removed):
         return list(comparisons)
-    permutations = settings.permutations if settings.correction == "maxt" else 1  # max-T only where it decides
-    without = compare_family(replace(family, pairs=pairs), replace(settings, tests=(), permutations=permutations))
+    without = compare_family(replace(family, pairs=pairs), replace(settings, tests=()))
     return [
-        c if rows is None else replace(c, without_worst_seeds=_summarize(other, rows, seeds, settings.correction))
+        c
+        if rows is None
+        else replace(
+            c,
+            without_worst_seeds=WithoutWorstSeeds(
+                other.verdict,
+                other.adjusted[settings.correction],
+                [seeds[row] for row in rows],
+                len(seeds) - len(rows),
+            ),
+        )
         for c, other, rows in zip(comparisons, without, removed, strict=True)
     ]
 
 
 def describe_sensitivity(comparisons: Sequence[Comparison]) -> str:
     """Say how many verdicts do not change without the worst seeds; empty if none could be removed."""
-    checks = [(c.verdict, c.without_worst_seeds) for c in comparisons if c.without_worst_seeds]
-    known = [(verdict, check.verdict) for verdict, check in checks if check.verdict != "too few seeds"]
-    few = len(checks) - len(known)
-    left_out = f"{few} of {len(checks)} cannot be checked, as fewer than two seeds would be left"
-    if not known:
-        return f"Verdicts without the worst seed of each side: {left_out}." if checks else ""
-    same = sum(verdict == other for verdict, other in known)
-    return (
-        f"Without the worst seed of each side, {same} of {len(known)} verdicts stay the same"
-        + (f"; {left_out}" if few else "")
-        + f". {_NOT_A_TEST}"
-    )
+    checks = [(c.verdict, c.without_worst_seeds.verdict) for c in comparisons if c.without_worst_seeds]
+    if not checks:
+        return ""
+    same = sum(verdict == other for verdict, other in checks)
+    return f"Without the worst seed of each side, {same} of {len(checks)} verdicts stay the same. {_NOT_A_TEST}"
 
 
 def _find_worst_rows(system: Floats | None, baseline: Floats | None, less_is_better: bool) -> list[int] | None:
@@ -89,12 +91,3 @@ def _find_worst_rows(system: Floats | None, baseline: Floats | None, less_is_bet
     means = [side.mean(axis=1) * (-1 if less_is_better else 1) for side in (system, baseline)]
     worst = {int(own.argmin()) for own in means if np.ptp(own) > 0}
     return sorted(worst) or None
-
-
-def _summarize(other: Comparison, rows: list[int], seeds: Sequence[Any], correction: str) -> WithoutWorstSeeds:
-    return WithoutWorstSeeds(
-        verdict="too few seeds" if other.difference is None else other.verdict,
-        p=other.adjusted[correction],
-        removed=[seeds[row] for row in rows],
-        seeds_left=len(seeds) - len(rows),
-    )

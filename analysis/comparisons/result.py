@@ -53,8 +53,8 @@ class ComparisonResult:
     def frame(self) -> pd.DataFrame:
         """Return one row a comparison, with the content of `Comparison.as_dict`.
 
-        A key in an object is a column with a point, such as `adjusted.holm`, `targets.both.p` or `record.wins`. As in
-        the data frame of a report, `p` is that of the headline test, `p_corrected` has the correction of the settings,
+        A key in an object is a column with a point, such as `adjusted.holm` or `targets.both.p`. As in the data frame
+        of a report, `p` is that of the headline test, `p_corrected` has the correction of the settings,
         and `low` and `high` are the interval. The columns `each_seed`, `outlying_seeds` and
         `without_worst_seeds.removed` have lists. Numbers that there are not are missing values.
 
@@ -64,7 +64,7 @@ class ComparisonResult:
             >>> values = {"BERT": [0.5, 0.6, 0.4, 0.7], "LS": [0.6, 0.8, 0.5, 0.8]}
             >>> rows = [(system, query, value) for system in values for query, value in enumerate(values[system])]
             >>> frame = compare(pd.DataFrame(rows, columns=["system", "query", "value"]), ["BERT"]).frame()
-            >>> frame[["system", "verdict", "record.wins"]].values.tolist()
+            >>> frame[["system", "verdict", "wins_ties_losses.wins"]].values.tolist()
             [['LS', 'better', 4]]
         """
         rows = []
@@ -79,7 +79,7 @@ class ComparisonResult:
 _MAX_LINES = 10
 """Most comparisons that the short description lists."""
 _FIELDS = {
-    "record": WinTieLoss._fields,
+    "wins_ties_losses": WinTieLoss._fields,
     "without_worst_seeds": WithoutWorstSeeds._fields,
     **{f"targets.{name}": tuple(field.name for field in fields(TestResult)) for name in ("both", "queries", "seeds")},
 }

@@ -1,7 +1,7 @@
 """One run of a study: its configuration, state, learning curve and scores."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -129,10 +129,6 @@ class Run:
         if key not in self._values:
             self._values[key] = self.evaluator.evaluate_queries(self.files[split], split, metric, where)
         return self._values[key]
-
-    def evaluate_overall(self, split: str, metrics: Sequence[str]) -> list[float]:
-        """Return one number for each of these metrics of sentence pairs; NaN where one of its scores is NaN."""
-        return self.evaluator.evaluate_overall(self.files[split], split, metrics, f"{split} scores of run {self.id}")
 
     def read_graded_pairs(self, split: str) -> GradedPairs:
         """Read all sentence pairs of a split."""

@@ -112,22 +112,6 @@ class Evaluator:
             raise UserError(where, "different candidates", "runs of the same candidates, whose scores can be averaged")
         return _evaluate_metric(metric, layouts[0], np.mean(scores, axis=0), where)
 
-    def evaluate_overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
-        """Compute one number for each of these metrics of sentence pairs; NaN where one of its scores is NaN.
-
-        Raises:
-            UserError: as for `evaluate_queries`.
-        """
-        layout, scores = self._read_split(path, split, where)
-        columns, values = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
-        for measure in map(get_measure, metrics):
-            try:
-                has_nan = np.isnan(scores[_mask_covered_pairs(measure, layout)]).any()
-                values.append(float("nan") if has_nan else measure.compute_overall(*columns))
-            except ValueError as error:
-                raise UserError(where, error, _EXPECTED_PAIRS) from error
-        return values
-
     def read_graded_pairs(self, path: Path, split: str, where: str) -> GradedPairs:
         """Read all sentence pairs of a split.
 
@@ -145,13 +129,6 @@ class Evaluator:
         if layout is None or not layout.columns.equals(columns):
             layout = self._last[split] = _build_layout(columns, where)
         return layout, table.column("score").to_numpy().astype(float)[layout.rows]
-
-
-def list_subsets(path: Path, split: str) -> list[str]:
-    """List the queries of a split in sorted order; for sentence pairs these are the subsets."""
-    return sorted(
-        _select_split(_read_table(path, ["split", "query_id"]), split).column("query_id").unique().to_pylist()
-    )
 
 
 def read_scores(path: Path, split: str) -> pd.DataFrame:

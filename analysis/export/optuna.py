@@ -7,7 +7,9 @@ The same searches give the same file: its times are constant, not those of the c
 
 import itertools
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +17,6 @@ from typing import TYPE_CHECKING
 from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
-from analysis.tables.importance import silence_optuna
 from trainables.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
@@ -28,6 +29,21 @@ FILE_NAME = "optuna.db"
 _TIME = datetime(2000, 1, 1)
 _STATES = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "unknown": "WAITING"}
 """State of a proposal -> state of its Optuna trial. Unknown means that its runs have not all ended."""
+
+
+@contextmanager
+def silence_optuna() -> Iterator[None]:
+    """Suppress Optuna's log, except errors, and its warnings that an interface is experimental."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 def write_optuna_file(results: Results, path: Path) -> None:

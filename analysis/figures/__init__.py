@@ -56,13 +56,10 @@ FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "weak_labels": plot_weak_labels,
     "reliability": reliability.plot_reliability,
     "strata": strata.plot_strata,
-    "importance": search.plot_importances,
 }
 """Name of the files -> function that plots the figure."""
 SYSTEM_FIGURES: dict[str, Callable[[ReportData, str], Any]] = {
     "epsilon_switch": smoothing.plot_contour,
-    "hyperparameters": search.plot_slices,
-    "parallel_coordinates": search.plot_parallel_coordinates,
     "pareto_front": search.plot_pareto_front,
 }
 """Name of the files, before a hyphen and the system -> function that plots the figure of one system."""
@@ -85,20 +82,14 @@ CAPTIONS = {
     "epsilon_switch": "Strength and switch point on the development set. Points: complete configurations; those at the "
     "same place are one point, their mean. Colours elsewhere are interpolated, and extrapolated where no configuration "
     "lies further out. Ring: the chosen configuration.",
-    "hyperparameters": "Single hyperparameters on the development set: mean over seeds of each complete configuration, "
-    "darker the later it was proposed. Ring: the chosen configuration. Dashed: the baseline.",
     "weak_labels": "Weak labels of the training negatives. If all were 0.5, smoothing by them would be uniform.",
-    "parallel_coordinates": "Every complete configuration of the search, the best drawn on top. Black: the chosen "
-    "configuration. None: the schedule does not have this setting.",
-    "importance": "Importance: share of the variance of the development score over the searched space that a "
-    "hyperparameter explains by itself (fANOVA). The rest to 1 is interaction.",
     "pareto_front": "Complete configurations by the first two objectives. Pareto front: no other is as good in every "
     "objective and better in one. Ring: the chosen configuration.",
 }
 
 
 def find_figure_files(folder: Path) -> list[Path]:
-    """Return the files in a folder that `draw_figures` of this version or an earlier one may have written there."""
+    """Return the files in a folder that `draw_figures` may have written there."""
     names = [*FIGURES, *SYSTEM_FIGURES, *(f"{name}-*" for name in SYSTEM_FIGURES)]
     return [path for name in names for suffix in ("png", "svg") for path in folder.glob(f"{name}.{suffix}")]
 

@@ -1,52 +1,11 @@
 """Figure of the declared comparisons: each difference with its interval and verdict."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from analysis.figures.style import add_legend, subplots
+from analysis.figures.style import VERDICT_STYLES, add_legend, subplots
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
-
-_MARKER_STYLES: dict[str, dict[str, Any]] = {
-    "better": {"marker": "^", "color": "#0072B2", "markersize": 8},
-    "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
-    "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
-    "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
-    "all values are equal": {"marker": "|", "color": "0.35", "markersize": 8},
-}
-"""Marker of each verdict. Shape and text distinguish verdicts as well as colour."""
-
-
-class DrawnComparison(Protocol):
-    """A comparison, as the figure needs it."""
-
-    @property
-    def family(self) -> str:
-        """Name of the family."""
-
-    @property
-    def metric(self) -> str:
-        """Metric of the difference."""
-
-    @property
-    def system(self) -> str:
-        """System that is compared."""
-
-    @property
-    def baseline(self) -> str:
-        """System that it is compared with."""
-
-    @property
-    def difference(self) -> float | None:
-        """Difference of the means; None if a side is incomplete."""
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Simultaneous confidence interval."""
-
-    @property
-    def verdict(self) -> str:
-        """Verdict in words, a key of the markers."""
 
 
 def plot_effects(analysis: ReportData) -> Any:
@@ -63,12 +22,12 @@ def plot_effects(analysis: ReportData) -> Any:
 
 
 def draw_effects(
-    comparisons: Sequence[DrawnComparison], families: Sequence[str], metric: str, margin: float | None, split: str
+    comparisons: Sequence[Any], families: Sequence[str], metric: str, margin: float | None, split: str
 ) -> Any:
     """Draw comparisons with one panel a family. None if none is complete.
 
     Args:
-        comparisons: the comparisons of all families.
+        comparisons: the comparisons of all families: family, metric, system, baseline, difference, interval, verdict.
         families: names of the families, from top to bottom.
         metric: metric of the plan.
         margin: largest difference that does not matter. If None, no band is drawn.
@@ -104,23 +63,23 @@ def draw_effects(
     return figure
 
 
-def _format_metric(c: DrawnComparison, metric: str) -> str:
+def _format_metric(c: Any, metric: str) -> str:
     return "" if c.metric == metric else f", {c.metric.removeprefix(f'{metric}/')}"
 
 
-def _group_by_baseline(comparisons: Sequence[DrawnComparison], family: str) -> list[list[DrawnComparison]]:
-    groups: dict[str, list[DrawnComparison]] = {}
+def _group_by_baseline(comparisons: Sequence[Any], family: str) -> list[list[Any]]:
+    groups: dict[str, list[Any]] = {}
     for c in comparisons:
         if c.family == family:
             groups.setdefault(c.baseline, []).append(c)
     return list(groups.values())
 
 
-def _draw_comparison(axis: Any, c: DrawnComparison, position: float) -> None:
+def _draw_comparison(axis: Any, c: Any, position: float) -> None:
     if c.difference is None:
         text = "incomplete"
     else:
-        style, text = _MARKER_STYLES[c.verdict], c.verdict
+        style, text = VERDICT_STYLES[c.verdict], c.verdict
         if c.interval:
             axis.plot(
                 c.interval,
@@ -136,12 +95,12 @@ def _draw_comparison(axis: Any, c: DrawnComparison, position: float) -> None:
                   annotation_clip=False)  # fmt: skip
 
 
-def _make_handles(comparisons: Sequence[DrawnComparison]) -> list[Any]:
+def _make_handles(comparisons: Sequence[Any]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     verdicts = {c.verdict for c in comparisons if c.difference is not None}
     return [
         Line2D([], [], linestyle="", label=verdict, **style)
-        for verdict, style in _MARKER_STYLES.items()
+        for verdict, style in VERDICT_STYLES.items()
         if verdict in verdicts
     ]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from analysis.data.configurations import Configuration
+from analysis.export.optuna import silence_optuna
 from analysis.figures.style import (
     CHOSEN,
     add_legend,
@@ -17,7 +18,6 @@ from analysis.figures.style import (
     run_pyplot,
     subplots,
 )
-from analysis.tables.importance import silence_optuna
 from analysis.tables.main import ReportData
 
 _MIN_SURFACE_POINTS = 6
@@ -81,7 +81,7 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
                         axis.errorbar(x, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
         if 1 < len(schedules) <= 4:
             axis.legend(fontsize=7, handlelength=1.2, frameon=True, edgecolor="none", framealpha=0.7)
-        draw_baseline(axis, analysis)
+        _draw_baseline(axis, analysis)
         axis.set(title=name, xlabel=plan.symbol)
         axis.margins(x=0.12)
         axis.xaxis.set_major_locator(make_locator(4))
@@ -174,7 +174,7 @@ def _compute_baseline(analysis: ReportData) -> float | None:
     return None if values is None else float(values.mean())
 
 
-def draw_baseline(axis: Any, analysis: ReportData) -> None:
+def _draw_baseline(axis: Any, analysis: ReportData) -> None:
     """Draw a line at the baseline's development metric, if it is known."""
     level = _compute_baseline(analysis)
     if level is not None:

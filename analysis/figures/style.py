@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.data.plan import Plan
-from analysis.tables.importance import silence_optuna
+from analysis.export.optuna import silence_optuna
 
 _OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
@@ -37,6 +37,14 @@ CHOSEN: Any = {
     "clip_on": False,
 }
 """Ring around the chosen configuration in Optuna's plots."""
+VERDICT_STYLES: dict[str, dict[str, Any]] = {
+    "better": {"marker": "^", "color": "#0072B2", "markersize": 8},
+    "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
+    "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
+    "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
+    "all values are equal": {"marker": "|", "color": "0.35", "markersize": 8},
+}
+"""Marker of each verdict. Shape and text distinguish verdicts as well as colour."""
 _DPI = 160
 """Resolution of the PNG files."""
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from analysis.checks.ranks import HEADER, describe_ranks
 from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable
-from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_terminal_table
+from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_p_value, format_terminal_table
 from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
+from analysis.stats.paired_tests import differences_or_none
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import describe_deviations
-from analysis.tables.main import format_p_value
 
 _QUESTIONS = {
     "both": "p asks whether the systems differ on new queries and new seeds (two-way random effects)",
@@ -27,17 +29,16 @@ _USUAL_TEST = (
 def format_result(result: ComparisonResult) -> str:
     """Format the comparisons for a terminal, with the notes that are needed to read them."""
     settings, comparisons = result.settings, result.comparisons
-    simultaneous = "max-T" if settings.correction == "maxt" else "Bonferroni"
     number = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
     title = (
-        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once ({simultaneous}); "
+        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once (Bonferroni); "
         f"MDE at {POWER:.0%} power"
     )
     scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
     test_lines = [
         f"{c.system} over {c.baseline}, {name}{scope}: {value if isinstance(value, str) else format_p_value(value)}"
         for c in comparisons
-        for name, value in c.free.items()
+        for name, value in c.distribution_free.items()
     ]
     missing_lines = [f"not compared: {fault}" for fault in result.missing]
     copy_lines = [
@@ -49,7 +50,7 @@ def format_result(result: ComparisonResult) -> str:
         f"{c.system} over {c.baseline}: all differences agree exactly, so their spread is not known; half of the "
         "difference counts as standard deviation"
         for c in comparisons
-        if c.target in ("queries", "seeds") and c.difference and c.effect is None
+        if c.target in ("queries", "seeds") and c.difference and _agree_exactly(result.scores, c)
     ]
     pooling = describe_pooling(comparisons, settings.seeds)
     sensitivity = describe_sensitivity(comparisons)
@@ -57,7 +58,8 @@ def format_result(result: ComparisonResult) -> str:
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
         [
-            format_terminal_table(title, *table, width=200),
+            title,
+            format_terminal_table(*table, width=200),
             *_format_ranks(result),
             *_describe_questions(comparisons),
             *([pooling] if pooling else []),
@@ -76,7 +78,8 @@ def _format_ranks(result: ComparisonResult) -> list[str]:
         return []
     rows = [own.to_cells() for own in result.ranks]
     return [
-        format_terminal_table("groups", HEADER, rows),
+        "groups",
+        format_terminal_table(HEADER, rows),
         f"{describe_ranks(len(rows), result.settings.alpha)}\n",
     ]
 
@@ -91,6 +94,11 @@ def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
     if len(by_target) == 1:
         return [_QUESTIONS[target] for target in by_target] + usual
     return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()] + usual
+
+
+def _agree_exactly(scores: ScoreTable, c: Comparison) -> bool:
+    d = differences_or_none(scores.get_complete_scores(c.system), scores.get_complete_scores(c.baseline))
+    return d is not None and not np.ptp(d)
 
 
 def _has_several_seeds(scores: ScoreTable, name: str) -> bool:

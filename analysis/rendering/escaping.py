@@ -26,7 +26,6 @@ _LATEX_DELIMITERS: dict[str, Any] = {
 """Delimiters without braces, which LaTeX needs itself."""
 LATEX_MARKS = {
     **{"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"},
-    **{"⇑": r"\Uparrow", "↑": r"\uparrow", "⇓": r"\Downarrow", "↓": r"\downarrow"},
     "†": r"\dagger",
 }
 """Marks of significance -> command in math mode."""
@@ -110,8 +109,9 @@ def render_template(name: str, **values: Any) -> str:
 
 @cache
 def _make_environment(file_format: str) -> Environment:
-    """Return the environment of a format: html, md or tex."""
-    escape: Callable[[str], Raw] | None = {"md": escape_markdown, "tex": escape_latex}.get(file_format)
+    """Return the environment of a format: html, md, tex or txt."""
+    escapes: dict[str, Callable[[str], Raw]] = {"md": escape_markdown, "tex": escape_latex, "txt": Raw}
+    escape = escapes.get(file_format)
     environment = Environment(
         loader=PackageLoader("analysis.rendering"),
         autoescape=escape is None,

@@ -1,9 +1,9 @@
 """The looks of a sequential study as a table of the report."""
 
 from analysis.comparisons.looks import Look
-from analysis.rendering.sections import Section
 from analysis.stats.looks import get_alpha_shares
 from analysis.tables.main import ReportData
+from analysis.tables.section import Section
 
 _LEGEND = (
     "Sequential confirmation: the study looked at its {test} scores after {looks} fresh seeds at most, until every "
@@ -13,11 +13,11 @@ _LEGEND = (
 )
 
 
-def build_look_sections(analysis: ReportData) -> list[Section]:
+def build_look_section(analysis: ReportData) -> Section | None:
     """Build the table of the looks, if the study is sequential."""
     plan, looks = analysis.results.plan, analysis.looks
     if looks is None:
-        return []
+        return None
     shares = get_alpha_shares(plan.looks)
     rows = [
         [str(number), str(look.seeds), f"{share:.3f}", f"{plan.alpha * share:.4f}", *_describe_decisions(look)]
@@ -30,7 +30,8 @@ def build_look_sections(analysis: ReportData) -> list[Section]:
         stop=_describe_stop(analysis),
         alpha=plan.alpha,
     )
-    return [Section("Looks", ["look", "seeds", "share", "level", "decided", "open"], rows, legend)]
+    header = ["look", "seeds", "share", "level", "decided", "open"]
+    return Section("Looks", header, rows, legend, label="looks", in_terminal=True)
 
 
 def _describe_decisions(look: Look) -> tuple[str, str]:

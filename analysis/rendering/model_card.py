@@ -87,7 +87,7 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
         plan=plan,
         plan_hash=analysis.results.plan_hash,
         answers=answer_questions(analysis),
-        scores=[(split, format_score(score)) for split, score in zip(table.splits, (row.dev, row.test), strict=True)],
+        scores=[(plan.search_split, format_score(row.dev)), (plan.test_split, format_score(row.test))],
         undecided=undecided,
         cautions=collect_notes(analysis),
         configuration=row.configuration,

@@ -1,28 +1,35 @@
-"""The tables in addition to the main one, as plain text; each format of the report shows some of them."""
-
-import re
-from typing import NamedTuple
+"""The tables of the report in their order; each format shows some of them."""
 
 from analysis.checks import ranks
 from analysis.checks.worst_seeds import describe_sensitivity
-from analysis.data.configurations import describe_dev_choice
+from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.cost import compute_run_seconds
+from analysis.data.plan import PlannedFamily
 from analysis.data.results import DataStatistics
 from analysis.data.run import Run
-from analysis.rendering import cells as render
-from analysis.rendering import setup
+from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_p_value
+from analysis.rendering.looks import build_look_section
 from analysis.rendering.pooling import describe_pooling
+from analysis.rendering.setup import build_setup_section
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
-from analysis.tables import confirmation, dev_only, importance
-from analysis.tables.main import ReportData, format_p_value
+from analysis.tables.confirmation import build_confirmation_section
+from analysis.tables.dev_only import build_dev_section
+from analysis.tables.main import ReportData
+from analysis.tables.marks import format_marks_legend
+from analysis.tables.section import MAX_COLUMNS, Section
 from trainables.metrics import LOWER_IS_BETTER
 
+_TESTS = {
+    "both": "on new queries and new seeds, two-way random effects",
+    "queries": "on new queries, paired t-test",
+    "seeds": "with new seeds, paired t-test",
+}
 _READING = (
     "p and the corrected p ask whether the methods differ on new queries and with new seeds (two-way random effects), "
     "which is what “the method is better” means; with one seed they ask about new queries only. p (queries) asks "
     "whether these trained checkpoints differ on new queries, p (seeds) whether other seeds would differ on these "
-    f"queries. {render.QUERIES_BONFERRONI}, corrected for the family, is the test of the paper (Penha and Hauff 2021): "
+    f"queries. {QUERIES_BONFERRONI}, corrected for the family, is the test of the paper (Penha and Hauff 2021): "
     "do these trained checkpoints differ on new queries; it says nothing about new seeds. Intervals hold for all "
     "comparisons of the family at once, and the verdict is corrected for them. MDE: minimum detectable effect, the "
     "difference that the test finds with about 80 % power, estimated with the spread over seeds of the whole family."
@@ -47,198 +54,157 @@ _OPTIMISTIC = (
     "not account. For claims, read the comparisons on {test}."
 )
 _NOTHING_CHOSEN = "Nothing was chosen by these scores: every system has one configuration."
-_NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
-_CLASSICAL = "p (classical)"
-_NONE = ("-", "incomplete", "")
-"""Cells without a value."""
-_MAX_COLUMNS = 8
-"""Most columns of scores on an upright page."""
+_CAPTION = (
+    "Comparisons {name} of {metrics}: difference of the means, simultaneous {level:g} % interval, p corrected for "
+    "{count} ({correction}). {test}: do these checkpoints differ on new queries; it says nothing about new seeds."
+)
 _SCORING = " Role scorer: the difficulty model{seed}; it only computes difficulty scores and belongs to no system."
 
 
-class Section(NamedTuple):
-    """One table of the report.
-
-    Attributes:
-        title: title of the table.
-        header: titles of the columns.
-        rows: cells as plain text.
-        legend: description of the columns.
-        is_wide: True if the table does not fit on an upright page.
-        bold: bold cells, by row and column.
-    """
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    legend: str
-    is_wide: bool = False
-    bold: frozenset[tuple[int, int]] = frozenset()
-
-    @property
-    def numeric_columns(self) -> set[int]:
-        """Indices of the columns that hold numbers and nothing else."""
-        columns = enumerate([row[index] for row in self.rows] for index in range(len(self.header)))
-        known = {index: [cell for cell in cells if cell not in _NONE] for index, cells in columns}
-        return {index for index, cells in known.items() if cells and all(map(_NUMBER.match, cells))}
+def list_sections(analysis: ReportData) -> list[Section]:
+    """Return the tables of the report, the main one first and that of the runs last."""
+    plan, results = analysis.results.plan, analysis.results
+    sections = [
+        build_main_section(analysis),
+        analysis.by_metric,
+        analysis.by_retrieval_metric,
+        build_dev_section(plan, analysis.configurations),
+        build_look_section(analysis),
+        *(_build_comparison_section(analysis, family) for family in plan.families),
+        _build_group_section(analysis),
+        build_corrections_section(analysis),
+        analysis.by_seed,
+        _build_ensemble_section(analysis),
+        analysis.sample_size,
+        build_confirmation_section(plan, analysis.confirmed),
+        *(analysis.strata.to_sections(plan) if analysis.strata else []),
+        build_setup_section(results),
+        build_data_section(results.statistics),
+        build_runs_section(analysis),
+    ]
+    return [section for section in sections if section]
 
 
-def build_comparison_sections(analysis: ReportData) -> list[Section]:
-    """Build the declared comparisons, one table a family."""
-    plan, sections = analysis.results.plan, []
-    for family in plan.families:
-        own = [c for c in analysis.comparisons if c.family == family.name]
-        legend = describe_dev_scores(analysis) if family.phase != "test" else ""
-        if [family] == plan.test_families[-1:]:
-            legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
-            legend += f" {describe_sensitivity([c for c in analysis.comparisons if c.split is None])}".rstrip()
-        if pooling := describe_pooling(own, plan.seed_variance):
-            legend = f"{legend} {plan.adapt_to_unit(pooling)}".lstrip()
-        title = f"Comparisons: {family.name} ({len(own)}, {family.correction})"
-        sections.append(Section(title, *render.format_comparisons(own, family.correction, plan.unit), legend))
-    return sections
+def build_main_section(analysis: ReportData) -> Section:
+    """Build the main table; a column in which no system has a value is left out, but for the switch point."""
+    plan, table = analysis.results.plan, analysis.table
+    dev, test = (f"{split} {plan.metric}" for split in (plan.search_split, plan.test_split))
+    header = ["system", plan.symbol, "switch", "further settings", dev, test, "sig."]
+    rows = [
+        [row.system, _format_setting(row.strength), _format_setting(row.switch), row.settings or "-",
+         *("incomplete" if score is None and row.note else format_score(score) for score in (row.dev, row.test)),
+         row.marks]
+        for row in table.rows
+    ]  # fmt: skip
+    used = [any(row.strength for row in table.rows), True, any(row.settings for row in table.rows)]
+    shown = [0, *(1 + index for index, is_used in enumerate(used) if is_used), 4, 5, 6]
+    tested = plan.adapt_to_unit(_TESTS[table.target or "both"]) + (", seeds pooled" if table.pooled else "")
+    legend = (
+        f"Mean ± standard deviation over {_describe_seeds(analysis)}. Significant gain or loss on {plan.test_split}: "
+        f"{format_marks_legend(plan.mark_baselines)} ({tested}; {plan.headline.correction}, {plan.alpha:g})."
+        + (f" Candidates: {plan.candidates}." if plan.candidates else "")
+        + (f" Scores computed in {' and '.join(table.scored_in)}." if table.scored_in else "")
+    )
+    header, *rows = [[row[index] for index in shown] for row in (header, *rows)]
+    return Section("Systems", header, rows, legend, label="main", in_terminal=True)
 
 
-def build_group_sections(analysis: ReportData) -> list[Section]:
-    """Build the rank intervals and groups of the headline's systems, if three or more are complete."""
-    own, plan = analysis.ranks, analysis.results.plan
-    if not own:
-        return []
-    rows, legend = [each.to_cells() for each in own], ranks.describe_ranks(len(own), plan.alpha)
-    return [Section("Groups", ranks.HEADER, rows, f"Mean {plan.metric} on {plan.test_split}. {legend}")]
+def _format_setting(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
-def describe_dev_scores(analysis: ReportData) -> str:
-    """Describe what the comparisons on the development set are worth."""
+def _describe_seeds(analysis: ReportData) -> str:
+    plan, seeds = analysis.results.plan, analysis.table.seeds
+    if not plan.confirm_seeds:
+        return f"{seeds} seed{'s' * (seeds != 1)}"
+    reused = len({*plan.confirm_seeds} & {*plan.seeds})
+    kind = f", {reused} of them those of the search," if reused else " fresh ones"
+    return f"seeds: {len(plan.seeds)} of the search on {plan.search_split}, {seeds}{kind} on {plan.test_split}"
+
+
+def _build_comparison_section(analysis: ReportData, family: PlannedFamily) -> Section:
+    plan, own = analysis.results.plan, [c for c in analysis.comparisons if c.family == family.name]
+    dev = _describe_dev_scores(analysis) if family.phase != "test" else ""
+    pooling, legend = plan.adapt_to_unit(describe_pooling(own, plan.seed_variance)), dev
+    if [family] == plan.test_families[-1:]:
+        legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
+        legend += f" {describe_sensitivity([c for c in analysis.comparisons if c.split is None])}".rstrip()
+    caption = plan.adapt_to_unit(_CAPTION).format(
+        name=family.name,
+        metrics=", ".join(plan.get_family_metrics(family)),
+        level=100 * (1 - plan.alpha),
+        count=len(own),
+        correction=family.correction,
+        test=plan.adapt_to_unit(QUERIES_BONFERRONI),
+    )
+    return Section(
+        f"Comparisons: {family.name} ({len(own)}, {family.correction})",
+        *format_comparisons(own, family.correction, plan.unit),
+        f"{legend} {pooling}".strip(),
+        label=f"comparisons-{family.name}",
+        caption=" ".join(filter(None, (caption, dev, pooling))),
+        in_terminal=True,
+    )
+
+
+def _describe_dev_scores(analysis: ReportData) -> str:
     plan = analysis.results.plan
     what = describe_dev_choice(plan, analysis.configurations)
     caution = _OPTIMISTIC.format(what=what, test=plan.test_split) if what else _NOTHING_CHOSEN
     return _DEV.format(split=plan.search_split) + caution
 
 
-def build_metric_sections(analysis: ReportData) -> list[Section]:
-    """Build the systems by every metric, if the plan has several and something is tested."""
-    plan, table = analysis.results.plan, analysis.metric_table
-    if table is None:
-        return []
-    header, rows, bold = table.to_cells()
-    title = f"By {'set' if plan.is_correlation else 'metric'}, on {plan.test_split}"
-    return [Section(title, header, rows, table.format_legend(plan), len(header) > _MAX_COLUMNS, bold)]
-
-
-def build_retrieval_sections(analysis: ReportData) -> list[Section]:
-    """Build the systems by the usual metrics of retrieval, if candidates were retrieved and something is tested."""
-    table = analysis.retrieval
-    if table is None:
-        return []
-    header, rows, bold = table.to_cells()
-    title = f"Metrics of retrieval, on {analysis.results.plan.test_split}"
-    return [Section(title, header, rows, table.legend, bold=bold)]
-
-
-def build_dev_sections(analysis: ReportData) -> list[Section]:
-    """Build all configurations on the development set, if nothing is tested."""
-    plan = analysis.results.plan
-    if not dev_only.is_untested(plan, analysis.configurations):
-        return []
-    legend = dev_only.LEGEND.format(test=plan.test_split)
-    return [
-        Section(
-            f"Configurations, on {plan.search_split}", *dev_only.format_table(plan, analysis.configurations), legend
-        )
-    ]
+def _build_group_section(analysis: ReportData) -> Section | None:
+    own, plan = analysis.ranks, analysis.results.plan
+    if not own:
+        return None
+    legend = f"Mean {plan.metric} on {plan.test_split}. {ranks.describe_ranks(len(own), plan.alpha)}"
+    return Section("Groups", ranks.HEADER, [each.to_cells() for each in own], legend, label="groups")
 
 
 def build_corrections_section(analysis: ReportData) -> Section:
     """Build the p-value of each comparison by every correction, and seed by seed."""
-    header = ["family", "system", "baseline", "comparisons", "p", _CLASSICAL, *CORRECTIONS, "seed by seed"]
-    rows, plan = [_format_corrections(c) for c in analysis.comparisons], analysis.results.plan
-    if len(plan.metrics) > 1:
-        header.insert(3, "metric")
-        for row, c in zip(rows, analysis.comparisons, strict=True):
-            row.insert(3, c.metric)
-    return Section("Corrections", header, rows, plan.adapt_to_unit(_CORRECTED))
+    header = ["family", "system", "baseline", "metric", "comparisons", "p", "p (classical)", *CORRECTIONS,
+              "seed by seed"]  # fmt: skip
+    rows = [
+        [c.family, c.system, c.baseline, c.metric, str(c.comparisons),
+         *map(format_p_value, (c.p, c.classical, *(c.adjusted[name] for name in CORRECTIONS))),
+         ", ".join(map(format_p_value, c.each_seed)) or "-"]
+        for c in analysis.comparisons
+    ]  # fmt: skip
+    plan = analysis.results.plan
+    if len(plan.metrics) == 1:
+        for row in (header, *rows):
+            del row[3]
+    return Section("Corrections", header, rows, plan.adapt_to_unit(_CORRECTED), label="corrections")
 
 
-def build_seed_sections(analysis: ReportData) -> list[Section]:
-    """Build the test runs, one row a seed, if something is tested."""
-    plan, table = analysis.results.plan, analysis.seed_table
-    if table is None:
-        return []
-    header, rows, bold = table.to_cells(plan.metric)
-    return [
-        Section("Seed by seed", header, rows, table.format_legend(plan), is_wide=len(header) > _MAX_COLUMNS, bold=bold)
-    ]
-
-
-def build_ensemble_sections(analysis: ReportData) -> list[Section]:
-    """Build the ensembles of the seeds, if systems were tested with several."""
+def _build_ensemble_section(analysis: ReportData) -> Section | None:
     table = analysis.ensembles
     if table is None:
-        return []
+        return None
     header = ["ensemble", "mean of the seeds", "ensemble's", "gain", "from the baseline's", "interval", "p", "verdict"]
-    rows = []
-    for row in table.rows:
-        c, cells = row.comparison, [f"{row.mean:.4f}", f"{row.value:.4f}", f"{row.value - row.mean:+.4f}"]
-        compared = ["-"] * 4
-        if c is not None and c.difference is not None and c.interval is not None:
-            low, high = c.interval
-            p_value = format_p_value(c.adjusted[table.correction])
-            compared = [f"{c.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]", p_value, c.verdict]
-        rows.append([row.system, *cells, *compared])
-    return [Section("Ensembles of the seeds", header, rows, table.legend)]
+    rows = [
+        [row.system, f"{row.mean:.4f}", f"{row.value:.4f}", f"{row.value - row.mean:+.4f}",
+         *_format_ensemble_comparison(row.comparison, table.correction)]
+        for row in table.rows
+    ]  # fmt: skip
+    return Section("Ensembles of the seeds", header, rows, table.legend)
 
 
-def build_strata_sections(analysis: ReportData) -> list[Section]:
-    """Build the error analysis, one table for each attribute of the queries."""
-    plan, strata = analysis.results.plan, analysis.strata
-    if strata is None:
-        return []
-    split, last = plan.get_split(strata.phase), strata.attributes[-1]
-    reading = f" {strata.format_legend(plan)}"
-    return [
-        Section(
-            f"By {attribute.title}, on {split}",
-            *strata.to_cells(attribute),
-            strata.describe_strata(attribute) + (reading if attribute is last else ""),
-        )
-        for attribute in strata.attributes
-    ]
+def _format_ensemble_comparison(c: Comparison | None, correction: str) -> list[str]:
+    if c is None or c.interval is None:
+        return ["-"] * 4
+    return [f"{c.difference:+.4f}", format_interval(c.interval), format_p_value(c.adjusted[correction]), c.verdict]
 
 
-def build_sample_size_sections(analysis: ReportData) -> list[Section]:
-    """Build the sample size that another study would need, if this one can estimate it."""
-    return [Section("Another study", *analysis.sample_size)] if analysis.sample_size else []
-
-
-def build_search_sections(analysis: ReportData) -> list[Section]:
-    """Build the defaults, the confirmation of the gains, and the importances, where they exist."""
-    plan, built = analysis.results.plan, []
-    if analysis.defaults:
-        legend = analysis.defaults.format_legend(plan)
-        built.append(Section(f"Defaults, on {plan.search_split}", *analysis.defaults.to_cells(), legend))
-    if analysis.confirmed:
-        rows = confirmation.format_rows(analysis.confirmed)
-        built.append(Section("Search, confirmed and test", confirmation.HEADER, rows, confirmation.format_legend(plan)))
-    if analysis.importances:
-        cells = importance.format_table(analysis.importances, plan.search_objectives)
-        legend = importance.LEGEND.format(split=plan.search_split)
-        built.append(Section("Importance of the hyperparameters", *cells, legend))
-    return built
-
-
-def build_setup_sections(analysis: ReportData) -> list[Section]:
-    """Build the setup of the study: model, data, training, date, code and machines."""
-    rows = setup.build_setup_rows(analysis.results)
-    return [Section("Setup", setup.HEADER, rows, setup.LEGEND)] if rows else []
-
-
-def build_data_sections(statistics: DataStatistics | None) -> list[Section]:
+def build_data_section(statistics: DataStatistics | None) -> Section | None:
     """Build the statistics of the data, if the study has them."""
     if statistics is None:
-        return []
+        return None
     header, rows = statistics.to_cells()
-    return [Section("Data", header, rows, statistics.legend, is_wide=len(header) > _MAX_COLUMNS)]
+    is_wide, caption = len(header) > MAX_COLUMNS, f"Data. {statistics.legend}".rstrip()
+    return Section("Data", header, rows, statistics.legend, is_wide, label="data", caption=caption, in_terminal=True)
 
 
 def build_runs_section(analysis: ReportData) -> Section:
@@ -275,12 +241,6 @@ def build_runs_section(analysis: ReportData) -> Section:
     if scoring:
         legend += _SCORING.format(seed="" if plan.scorer_seed is None else f", with seed {plan.scorer_seed}")
     return Section("Runs", header, rows, legend, is_wide=True)
-
-
-def _format_corrections(c: Comparison) -> list[str]:
-    values = [c.p, c.classical, *(c.adjusted[name] for name in CORRECTIONS)]
-    alone = ", ".join(format_p_value(p) for p in c.each_seed) or "-"
-    return [c.family, c.system, c.baseline, str(c.comparisons), *map(format_p_value, values), alone]
 
 
 def _format_run(analysis: ReportData, run: Run, splits: tuple[str, str], keys: list[str]) -> list[str]:

@@ -5,17 +5,17 @@ from typing import Any
 
 from analysis.data.cautions import count_machines
 from analysis.data.results import Results
+from analysis.tables.section import Section
 
-HEADER = ["setup", "value"]
-LEGEND = (
+_LEGEND = (
     "Settings that all systems share; searched ones have all their values. Layers and lengths are those of the model, "
     "instances are training examples. With the same code, data and model, scores are reproducible to the last digit on "
     "the same kind of machine."
 )
 
 
-def build_setup_rows(results: Results) -> list[list[str]]:
-    """Build the rows of the table, without those that the study has no value for."""
+def build_setup_section(results: Results) -> Section | None:
+    """Build the table of what the study has a value for."""
     settings: dict[str, dict[str, Any]] = (results.plan.model_extra or {}).get("settings") or {}
     rows = {
         **_describe_inputs(results, settings),
@@ -23,7 +23,8 @@ def build_setup_rows(results: Results) -> list[list[str]]:
         **_describe_code(results),
         "machine": "; ".join(sorted({kind for kinds in count_machines(results).values() for kind in kinds})),
     }
-    return [[name, value] for name, value in rows.items() if value]
+    known = [[name, value] for name, value in rows.items() if value]
+    return Section("Setup", ["setup", "value"], known, _LEGEND, label="setup") if known else None
 
 
 def _describe_inputs(results: Results, settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:

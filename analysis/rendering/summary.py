@@ -2,12 +2,14 @@
 
 from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.cost import compute_cost
+from analysis.rendering.cells import format_p_value
+from analysis.rendering.conclusion import write_conclusion
 from analysis.stats.comparison import Comparison
-from analysis.tables.main import ReportData, format_p_value
+from analysis.tables.main import ReportData
 
 _MAX_NAMED = 6
 """Most comparisons that an answer lists."""
-TARGET_TEXTS = {
+_TARGETS = {
     "both": "for new queries and new seeds",
     "queries": "for new queries; one seed says nothing about other seeds",
     "seeds": "for new seeds; one query says nothing about other queries",
@@ -19,7 +21,7 @@ def answer_questions(analysis: ReportData) -> list[tuple[str, list[str]]]:
     """Answer four questions about the study, each in a few plain lines."""
     return [
         ("What was compared?", _describe_comparisons(analysis)),
-        ("What won?", [analysis.conclusion, *(seed.describe() for seed in analysis.outlying_seeds)]),
+        ("What won?", [write_conclusion(analysis), *(seed.describe() for seed in analysis.outlying_seeds)]),
         ("How sure is that?", _describe_certainty(analysis)),
         ("What did it cost?", _describe_cost(analysis)),
     ]
@@ -56,7 +58,7 @@ def _describe_certainty(analysis: ReportData) -> list[str]:
     if not known:
         return [f"Not known yet: no comparison{f' with {baseline}' if baseline else ''} is complete."]
     shown = sorted(known, key=_sort_key)[:_MAX_NAMED]
-    about = " and ".join(dict.fromkeys(plan.adapt_to_unit(TARGET_TEXTS[c.target]) for c in known if c.target))
+    about = " and ".join(dict.fromkeys(plan.adapt_to_unit(_TARGETS[c.target]) for c in known if c.target))
     left = f" ({len(known) - len(shown)} more are in the table)" if len(known) > len(shown) else ""
     start = f"Difference from {baseline or 'the baseline'}"
     return [

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
-from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, adjust_p_values, max_t_of_largest
-from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
+from analysis.stats.multiple_testing import adjust_by_each_correction, adjust_p_values
+from analysis.stats.paired_tests import estimate_all, estimate_each_seed
 from analysis.stats.permutation_tests import run_or_refuse
 from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
 from analysis.stats.power import minimum_detectable_effect
@@ -34,8 +34,7 @@ class ComparisonSettings:
         margin: differences below it do not matter. If None, no comparison is called equivalent.
         tests: distribution-free tests to run in addition, keys of `permutation_tests.TESTS`.
         less_is_better: True if smaller values are better. Needed for a metric that LOWER_IS_BETTER does not list.
-        permutations: number of permutations for max-T.
-        seed: seed of the permutations.
+        seed: seed of the permutations of these tests.
         seeds: "own" to take the variation between seeds from each comparison alone, "pooled" to pool it over the family
             where that is possible, see `pooled.pool_seeds`. Choose before you see the scores.
     """
@@ -45,7 +44,6 @@ class ComparisonSettings:
     margin: float | None = None
     tests: tuple[str, ...] = ()
     less_is_better: bool = False
-    permutations: int = PERMUTATIONS
     seed: int = 0
     seeds: SeedVariance = "own"
 
@@ -65,23 +63,18 @@ class WinTieLoss(NamedTuple):
         """Count the positive, zero and negative differences."""
         return cls(int((units > 0).sum()), int((units == 0).sum()), int((units < 0).sum()))
 
-    @property
-    def superiority(self) -> float:
-        """Probability that the system is better on another query; a tie counts half."""
-        return (self.wins + self.ties / 2) / sum(self)
-
 
 class WithoutWorstSeeds(NamedTuple):
     """Verdict of a comparison without the worst seed of each side.
 
     Attributes:
-        verdict: verdict of the family without these seeds, or "too few seeds".
-        p: corrected p-value. None if there are too few seeds.
+        verdict: verdict without these seeds.
+        p: corrected p-value.
         removed: seeds that were removed.
         seeds_left: number of the other seeds.
     """
 
-    verdict: Verdict | Literal["too few seeds"]
+    verdict: Verdict
     p: float | None
     removed: list[Any]
     seeds_left: int
@@ -128,19 +121,18 @@ class Comparison:
             Penha and Hauff (2021, Table 2), which says nothing about new seeds.
         interval: confidence interval of the difference, simultaneous for the family.
         each_seed: p-value of the test over queries for each seed alone.
-        free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests are over
-            seeds, or over queries if there is one seed.
-        effect: mean divided by standard deviation of the seed-averaged differences.
-        record: wins, ties and losses. None also for a correlation.
-        alike: corrected p-value of the equivalence test. None if there is no margin.
+        distribution_free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests
+            are over seeds, or over queries if there is one seed.
+        wins_ties_losses: numbers of queries. None also for a correlation.
+        equivalence_p: corrected p-value of the equivalence test. None if there is no margin.
         detectable: minimum detectable effect: the difference that the headline test finds with about 80 % power at the
             corrected level. The variation between seeds in it is that of the family's mean ratio, see
             `pooled.average_ratios`, where the seeds can be compared; the degrees of freedom are those of the test.
         verdict: better, worse, equivalent or undecided, for the population of `target`; "all values are equal" if the
             system and the baseline have the same value everywhere; not compared if a side is incomplete.
         split: split of the scores, if it is not the test split.
-        without_worst_seeds: see `analysis.checks.worst_seeds`. None if there are no seeds that differ, or the systems
-            were not compared.
+        without_worst_seeds: see `analysis.checks.worst_seeds`. None with fewer than five seeds, if none differ, and
+            if the systems were not compared.
         outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
             whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
         looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
@@ -164,10 +156,9 @@ class Comparison:
     adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
     each_seed: list[float]
-    free: dict[str, float | str]
-    effect: float | None
-    record: WinTieLoss | None
-    alike: float | None
+    distribution_free: dict[str, float | str]
+    wins_ties_losses: WinTieLoss | None
+    equivalence_p: float | None
     detectable: float | None
     verdict: Verdict
     split: str | None = None
@@ -200,7 +191,7 @@ class Comparison:
         It has `split` only if that is not the test split, `looks` only if there are any, `own` and `pooled` only if
         seeds are pooled.
         """
-        parts = {"record": self.record, "without_worst_seeds": self.without_worst_seeds}
+        parts = {"wins_ties_losses": self.wins_ties_losses, "without_worst_seeds": self.without_worst_seeds}
         values = asdict(self) | {name: part._asdict() if part else None for name, part in parts.items()}
         values["looks"] = [look._asdict() for look in self.looks]
         del values["estimate"]
@@ -255,121 +246,118 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
         >>> differences = np.array([[0.2, 0.1, 0.3, 0.2], [0.1, 0.2, 0.2, 0.3]])  # (seeds, queries)
         >>> family = ComparisonFamily("variants", "toy", "R10@1", [("LS", "BERT", differences)])
         >>> (comparison,) = compare_family(family, ComparisonSettings(alpha=0.05))
-        >>> round(comparison.difference, 2), comparison.target, comparison.record
+        >>> round(comparison.difference, 2), comparison.target, comparison.wins_ties_losses
         (0.2, 'both', WinTieLoss(wins=4, ties=0, losses=0))
     """
-    pairs = [d for *_, d in family.pairs]
-    own_estimates = [estimate_all(d) if d is not None else _NO_ESTIMATES for d in pairs]
-    anovas = [two_way_anova(d) if d is not None and min(d.shape) > 1 else None for d in pairs]
+    pairs = _estimate_pairs(family, settings.seeds)
+    queries = [pair.estimates["queries"] for pair in pairs]
+    equivalence: list[float | None] = [None] * len(pairs)
+    if settings.margin is not None:
+        equivalence_tests = [tost(pair.head, settings.margin) if pair.head else None for pair in pairs]
+        equivalence = adjust_p_values(equivalence_tests, "bonferroni")
+    corrected = zip(
+        adjust_by_each_correction([pair.head.test().p if pair.head else None for pair in pairs]),
+        adjust_by_each_correction([estimate.test().p if estimate else None for estimate in queries]),
+        equivalence,
+        strict=True,
+    )
+    return [_judge(family, pair, *p_values, settings) for pair, p_values in zip(pairs, corrected, strict=True)]
+
+
+class _Pair(NamedTuple):
+    """The estimates of one comparison."""
+
+    system: str
+    baseline: str
+    metric: str
+    d: Floats | None
+    anova: TwoWayAnova | None
+    estimates: dict[str, Estimate | None]
+    """By target; that for both is pooled if `pooled` is not None."""
+    own: Estimate | None
+    """Estimate for both with the comparison's own seeds."""
+    pooled: SeedPool | None
+    mean_ratio: float | None
+
+    @property
+    def target(self) -> Target | None:
+        return next((name for name in _HEADLINES if self.estimates[name]), None)
+
+    @property
+    def head(self) -> Estimate | None:
+        """Estimate of the headline test."""
+        return self.estimates[self.target] if self.target else None
+
+
+def _estimate_pairs(family: ComparisonFamily, seeds: SeedVariance) -> list[_Pair]:
+    """Estimate the differences of a family, whose seeds are compared with each other where that is possible."""
     metrics = family.metrics or [family.metric] * len(family.pairs)
+    anovas = [two_way_anova(d) if d is not None and min(d.shape) > 1 else None for *_, d in family.pairs]
+    allowed = [not family.is_correlation] * len(anovas)
+    if family.poolable and not family.is_correlation:
+        allowed = list(family.poolable)
+    comparable = [anova if may_pool else None for anova, may_pool in zip(anovas, allowed, strict=True)]
     names = [(system, baseline) for system, baseline, _ in family.pairs]
-    comparable = _list_comparable(family, anovas)
-    pooled = pool_family(comparable, names, metrics) if settings.seeds == "pooled" else {}
-    mean_ratios = average_ratios(comparable, metrics, settings.seeds == "pooled")
-    estimates = [
-        own | {"both": pooled[index][0]} if index in pooled else own for index, own in enumerate(own_estimates)
-    ]
-    targets = [next((name for name in _HEADLINES if by_target[name]), None) for by_target in estimates]
-    heads = [by_target[target] if target else None for by_target, target in zip(estimates, targets, strict=True)]
-    p_values = [head.test().p if head else None for head in heads]
-    units = [
-        (_unit_differences(d), _permutable_share(d, head))
-        for d, head in zip(pairs, heads, strict=True)
-        if d is not None and head
-    ]
-    max_t_test = max_t_of_largest(units, len(pairs), settings.permutations, settings.seed)
-    adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P} | {
-        "maxt": max_t_test.adjust(p_values) if max_t_test else p_values
-    }
-    tests = [
-        {name: estimate.test(1 - settings.alpha) if estimate else None for name, estimate in by_target.items()}
-        for by_target in estimates
-    ]
-    over_queries = [test.p if (test := by_target["queries"]) else None for by_target in tests]
-    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
-    single_level = settings.alpha / len(pairs)
-    if settings.correction == "maxt" and max_t_test:
-        single_level = max_t_test.per_comparison_level(settings.alpha)
-    p_equivalence = _equivalence_p_values(heads, settings.margin)
-    comparisons = []
-    for index, (system, baseline, d) in enumerate(family.pairs):
-        gain = -1 if metrics[index] in LOWER_IS_BETTER or settings.less_is_better else 1
-        head, adjusted_p = heads[index], {name: adjusted[name][index] for name in CORRECTIONS}
-        averaged = None if d is None else _unit_differences(d)
-        comparisons.append(
-            Comparison(
-                family=family.name,
-                task=family.task,
-                metric=metrics[index],
-                system=system,
-                baseline=baseline,
-                comparisons=len(pairs),
-                difference=None if d is None else float(d.mean()),
-                target=targets[index],
-                targets=tests[index],
-                classical=classical_estimate(anova).test().p if (anova := anovas[index]) else None,
-                adjusted=adjusted_p,
-                adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
-                interval=_simultaneous_interval(head, single_level),
-                each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
-                free=run_or_refuse(settings.tests, d, single_level, settings.seed) if d is not None else {},
-                effect=None if averaged is None else effect_size(averaged[None]),
-                record=None
-                if averaged is None or family.is_correlation
-                else WinTieLoss.from_differences(gain * averaged),
-                alike=p_equivalence[index],
-                detectable=_find_detectable_effect(head, anovas[index], mean_ratios.get(index), single_level),
-                verdict=decide_verdict(
-                    None if d is None else gain * (head.mean if head else float(d.mean())),
-                    adjusted_p[settings.correction],
-                    p_equivalence[index],
-                    settings.alpha,
-                    are_equal=d is not None and not d.any(),
-                ),
-                split=family.split,
-                estimate=head,
-                own=own.test(1 - settings.alpha) if index in pooled and (own := own_estimates[index]["both"]) else None,
-                pooled=pooled[index][1] if index in pooled else None,
-            )
+    pools = pool_family(comparable, names, metrics) if seeds == "pooled" else {}
+    mean_ratios = average_ratios(comparable, metrics, seeds == "pooled")
+    pairs = []
+    for index, (*pair, d) in enumerate(family.pairs):
+        own = _NO_ESTIMATES if d is None else estimate_all(d)
+        both, pool = pools.get(index, (own["both"], None))
+        estimates = own | {"both": both}
+        pairs.append(
+            _Pair(*pair, metrics[index], d, anovas[index], estimates, own["both"], pool, mean_ratios.get(index))
         )
-    return comparisons
+    return pairs
 
 
-def _list_comparable(family: ComparisonFamily, anovas: Sequence[TwoWayAnova | None]) -> list[TwoWayAnova | None]:
-    """Return the mean squares of the comparisons whose seeds may be compared with those of others, else None."""
-    if family.is_correlation:
-        return [None] * len(anovas)
-    allowed = family.poolable or [True] * len(anovas)
-    return [anova if may_pool else None for anova, may_pool in zip(anovas, allowed, strict=True)]
-
-
-def _find_detectable_effect(
-    head: Estimate | None, anova: TwoWayAnova | None, mean_ratio: float | None, level: float
-) -> float | None:
-    """Return the minimum detectable effect of a test whose seeds vary as those of the family on average."""
-    if head and anova and mean_ratio is not None:
-        head = replace_ratio(anova, mean_ratio, head.df)
-    return minimum_detectable_effect(head, level) if head else None
-
-
-def _simultaneous_interval(head: Estimate | None, level: float) -> tuple[float, float] | None:
-    test = head.test(1 - level) if head and level > 0 else None
-    return (test.low, test.high) if test else None
-
-
-def _unit_differences(d: Floats) -> Floats:
-    """Return (n,) differences of queries, averaged over seeds; without queries, differences of seeds."""
-    return round_off(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0])
-
-
-def _permutable_share(d: Floats, head: Estimate) -> float:
-    """Return the share of a comparison's variance that comes from its queries; 1 with one kind of sample."""
-    if min(d.shape) < 2:
-        return 1.0
-    return head.share if len(d) > d.shape[1] else 1 - head.share
-
-
-def _equivalence_p_values(heads: Sequence[Estimate | None], margin: float | None) -> list[float | None]:
-    if margin is None:
-        return [None] * len(heads)
-    return adjust_p_values([tost(head, margin) if head else None for head in heads], "bonferroni")
+def _judge(
+    family: ComparisonFamily,
+    pair: _Pair,
+    adjusted: dict[str, float | None],
+    adjusted_queries: dict[str, float | None],
+    equivalence_p: float | None,
+    settings: ComparisonSettings,
+) -> Comparison:
+    """Return a comparison with its verdict at the corrected p-values."""
+    d, head, anova, level = pair.d, pair.head, pair.anova, settings.alpha / len(family.pairs)
+    gain = -1 if pair.metric in LOWER_IS_BETTER or settings.less_is_better else 1
+    difference = None if d is None else float(d.mean())
+    interval = head.test(1 - level) if head else None
+    counts = None
+    if d is not None and not family.is_correlation:  # queries, averaged over seeds; without queries, seeds
+        counts = WinTieLoss.from_differences(gain * round_off(d.mean(axis=0) if d.shape[1] > 1 else d[:, 0]))
+    typical = head  # as if the seeds varied as those of the family do on average
+    if head and anova and pair.mean_ratio is not None:
+        typical = replace_ratio(anova, pair.mean_ratio, head.df)
+    return Comparison(
+        family=family.name,
+        task=family.task,
+        metric=pair.metric,
+        system=pair.system,
+        baseline=pair.baseline,
+        comparisons=len(family.pairs),
+        difference=difference,
+        target=pair.target,
+        targets={name: own.test(1 - settings.alpha) if own else None for name, own in pair.estimates.items()},
+        classical=classical_estimate(anova).test().p if anova else None,
+        adjusted=adjusted,
+        adjusted_queries=adjusted_queries,
+        interval=(interval.low, interval.high) if interval else None,
+        each_seed=[own.test().p for own in estimate_each_seed(d)] if d is not None and anova else [],
+        distribution_free=run_or_refuse(settings.tests, d, level, settings.seed) if d is not None else {},
+        wins_ties_losses=counts,
+        equivalence_p=equivalence_p,
+        detectable=minimum_detectable_effect(typical, level) if typical else None,
+        verdict=decide_verdict(
+            None if difference is None else gain * (head.mean if head else difference),
+            adjusted[settings.correction],
+            equivalence_p,
+            settings.alpha,
+            are_equal=d is not None and not d.any(),
+        ),
+        split=family.split,
+        estimate=head,
+        own=pair.own.test(1 - settings.alpha) if pair.pooled and pair.own else None,
+        pooled=pair.pooled,
+    )

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, LookResult, compare_family
 from analysis.stats.equivalence import decide_verdict
-from analysis.stats.multiple_testing import FROM_P, adjust_p_values
+from analysis.stats.multiple_testing import adjust_by_each_correction
 from trainables.metrics import LOWER_IS_BETTER
 
 _POWER = 1.5
@@ -79,19 +79,10 @@ def combine_looks(
         _min_over_looks([test.p if (test := c.targets["queries"]) else None for c in own], shares)
         for own in zip(*by_look, strict=True)
     ]
-    adjusted = {name: adjust_p_values(p_values, name) for name in FROM_P}
-    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
+    corrected = zip(adjust_by_each_correction(p_values), adjust_by_each_correction(over_queries), strict=True)
     return [
-        _combine_looks(
-            own,
-            history,
-            {name: values[index] for name, values in adjusted.items()}
-            | {"maxt": _min_over_looks([c.adjusted["maxt"] for c in own], shares)},
-            {name: values[index] for name, values in adjusted_queries.items()},
-            shares,
-            settings,
-        )
-        for index, (own, history) in enumerate(zip(zip(*by_look, strict=True), histories, strict=True))
+        _combine_looks(own, history, *adjusted, shares, settings)
+        for own, history, adjusted in zip(zip(*by_look, strict=True), histories, corrected, strict=True)
     ]
 
 
@@ -118,7 +109,7 @@ def _combine_looks(
     shares: Sequence[float],
     settings: ComparisonSettings,
 ) -> Comparison:
-    last, p_equivalence = own[-1], _min_over_looks([c.alike for c in own], shares)
+    last, p_equivalence = own[-1], _min_over_looks([c.equivalence_p for c in own], shares)
     sign = -1 if last.metric in LOWER_IS_BETTER or settings.less_is_better else 1
     clearest = min(history, key=lambda look: look.p_over_looks, default=None)
     gain = None if clearest is None or last.difference is None else sign * clearest.difference
@@ -127,7 +118,7 @@ def _combine_looks(
         adjusted=adjusted,
         adjusted_queries=adjusted_queries,
         interval=_intersect([look.interval for look in history if look.interval], clearest),
-        alike=p_equivalence,
+        equivalence_p=p_equivalence,
         verdict=decide_verdict(
             gain,
             adjusted[settings.correction],

@@ -120,20 +120,6 @@ def estimate_each_seed(d: ArrayLike) -> list[Estimate]:
     return [_student_estimate(row) for row in _as_differences(d)]
 
 
-def effect_size(d: ArrayLike) -> float | None:
-    """Return the mean divided by the standard deviation of the seed-averaged per-query differences.
-
-    None if the differences are equal but not zero.
-    """
-    per_query = round_off(_as_differences(d).mean(axis=0))
-    mean, deviation = float(per_query.mean()), float(per_query.std(ddof=1)) if len(per_query) > 1 else 0.0
-    if (
-        round(mean, count_decimals(per_query)) == 0
-    ):  # the values are rounded themselves, so their mean may differ from zero
-        return 0.0
-    return None if np.ptp(per_query) == 0 else mean / deviation
-
-
 def _as_differences(d: ArrayLike) -> Floats:
     values = np.asarray(d, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():

@@ -9,7 +9,7 @@ from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
-from analysis.stats.multiple_testing import FROM_P, adjust_p_values
+from analysis.stats.multiple_testing import adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
 from analysis.suites.plan import PlannedStudy, SuitePlan
 from analysis.tables.main import ReportData
@@ -28,7 +28,7 @@ class SuiteComparison:
         comparison: the comparison, corrected within the study.
         comparisons: number of comparisons of the suite.
         p: corrected p-value of the headline test. None if the systems were not compared.
-        alike: p-value of the equivalence test, by Bonferroni over the suite. None if there is no margin.
+        equivalence_p: p-value of the equivalence test, by Bonferroni over the suite. None if there is no margin.
         verdict: verdict at these p-values.
         is_late: True if the study joined the suite when others had test scores: the comparison is exploratory.
     """
@@ -37,7 +37,7 @@ class SuiteComparison:
     comparison: Comparison
     comparisons: int
     p: float | None
-    alike: float | None
+    equivalence_p: float | None
     verdict: Verdict
     is_late: bool
 
@@ -59,7 +59,7 @@ class AverageComparison:
         interval: confidence interval of the difference, simultaneous for all averages.
         comparisons: number of averages that were declared.
         p: corrected p-value.
-        alike: p-value of the equivalence test, by Bonferroni over the averages. None if there is no margin.
+        equivalence_p: p-value of the equivalence test, by Bonferroni over the averages. None if there is no margin.
         verdict: verdict at these p-values.
         refusal: why there is no test; empty if there is one.
         is_late: True if a study joined the suite when others had test scores: the comparison is exploratory.
@@ -76,15 +76,10 @@ class AverageComparison:
     interval: tuple[float, float] | None = None
     comparisons: int = 0
     p: float | None = None
-    alike: float | None = None
+    equivalence_p: float | None = None
     verdict: Verdict = "not compared"
     refusal: str = ""
     is_late: bool = False
-
-
-def get_suite_correction(plan: SuitePlan) -> str:
-    """Return the correction over the studies: that of the studies, or holm if it needs the same queries everywhere."""
-    return plan.correction if plan.correction in FROM_P else "holm"
 
 
 def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
@@ -151,13 +146,13 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     ]
     p_values = [c.p for _, c in known]
     missing = [None] * (count_comparisons(plan, reports) - len(known))
-    adjusted = adjust_p_values([*p_values, *missing], get_suite_correction(plan))
+    adjusted = adjust_p_values([*p_values, *missing], plan.correction)
     compared = []
     for (key, c), p in zip(known, adjusted, strict=False):
         # corrected within the study already; where that gives 1, it is 1 over the suite as well
-        alike = None if c.alike is None else min(1.0, c.alike / c.comparisons * len(adjusted))
-        verdict = decide_verdict(_get_gain(c), p, alike, plan.alpha, c.verdict == "all values are equal")
-        compared.append(SuiteComparison(key, c, len(adjusted), p, alike, verdict, plan.get_study(key).is_late))
+        equivalence_p = None if c.equivalence_p is None else min(1.0, c.equivalence_p / c.comparisons * len(adjusted))
+        verdict = decide_verdict(_get_gain(c), p, equivalence_p, plan.alpha, c.verdict == "all values are equal")
+        compared.append(SuiteComparison(key, c, len(adjusted), p, equivalence_p, verdict, plan.get_study(key).is_late))
     return compared
 
 
@@ -176,12 +171,12 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         if all(pair in study.comparisons for study in group)
     ]
     averages = [_average_row(plan, group, reports, pair, len(declared)) for group, pair in declared]
-    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], get_suite_correction(plan))
+    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], plan.correction)
     lower_is_better = find_common_metric(reports.values()) in LOWER_IS_BETTER
     corrected = []
     for each, p in zip(averages, adjusted, strict=True):
         gain = -each.difference if each.difference is not None and lower_is_better else each.difference
-        verdict = decide_verdict(gain, p, each.alike, plan.alpha, each.verdict == "all values are equal")
+        verdict = decide_verdict(gain, p, each.equivalence_p, plan.alpha, each.verdict == "all values are equal")
         corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
     return corrected
 
@@ -243,7 +238,7 @@ def _average_row(
         target=target,
         test=average.test(1 - plan.alpha),
         interval=average.confidence_interval(1 - plan.alpha / count),
-        alike=min(1.0, tost(average, margin) * count) if margin else None,
+        equivalence_p=min(1.0, tost(average, margin) * count) if margin else None,
         verdict="undecided" if any(d is not None and d.any() for d in differences) else "all values are equal",
     )
 

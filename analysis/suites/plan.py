@@ -73,7 +73,7 @@ class SuitePlan(BaseModel):
     axes: dict[str, tuple[str, ...]]
     alpha: float = Field(gt=0, lt=1)
     correction: str
-    """Correction of the studies. `maxt` needs the queries of all comparisons to be the same: the suite uses holm."""
+    """Correction of the studies, and over them."""
     studies: tuple[PlannedStudy, ...] = Field(min_length=1)
     published: PublishedResults | None = None
 

@@ -1,25 +1,21 @@
 """Writes the joint report of a suite: its tables as text, Markdown, LaTeX and one HTML page, and its data."""
 
 import json
-import shutil
 from dataclasses import asdict, dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
-from analysis.export.report_folder import move_report
-from analysis.rendering.cells import format_terminal_table
-from analysis.rendering.escaping import render_csv, render_template
-from analysis.rendering.latex import render_sections
+from analysis.export.report_folder import stage_report
+from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.document import Document, render_html, render_latex, render_markdown, render_text
+from analysis.rendering.escaping import render_csv
 from analysis.suites.data import SuiteData, build_suite_data
 from analysis.suites.results import SuiteResults
 from analysis.suites.tables import build_sections
 from analysis.tables.frames import build_runs_frame
 from trainables.utils.errors import UserError
-from trainables.utils.files import make_temporary_path, remove_stale_files
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class SuiteReport:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return _render_markdown(self.data)
+        return render_markdown(_build_document(self.data, self.folder))
 
 
 def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
@@ -64,27 +60,18 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     if not results.studies:
         raise UserError(results.plan.suite, "no study of the suite has results", "a suite that has been run")
     data = build_suite_data(results)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(str(folder), error.strerror, "a folder to write to") from error
+    document = _build_document(data, folder)
     texts = {
-        "table.md": _render_markdown(data),
-        "table.tex": render_sections(build_sections(data)),
-        "report.html": _render_html(data, folder),
+        "table.md": render_markdown(document),
+        "table.tex": render_latex(document),
+        "report.html": render_html(document),
         "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
         "results.csv": render_csv(build_suite_runs_frame(data)),
     }
-    remove_stale_files(folder)  # of a report that was killed
-    staging = make_temporary_path(folder / "report")
-    staging.mkdir()
-    try:
+    with stage_report(folder) as staging:
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
-        move_report(staging, folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return SuiteReport(folder, sorted(texts), render_text(data), data)
+    return SuiteReport(folder, sorted(texts), render_text(document), data)
 
 
 def build_suite_runs_frame(data: SuiteData) -> pd.DataFrame:
@@ -98,49 +85,27 @@ def build_suite_runs_frame(data: SuiteData) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def render_text(data: SuiteData) -> str:
-    """Render the tables for a terminal; the last lines are the conclusions of the studies."""
-    parts = [_format_title(data)]
-    for section in build_sections(data):
-        parts += [format_terminal_table(f"\n{section.title}", section.header, section.rows), section.legend]
-    return "\n".join([*parts, "", *_list_conclusions(data)])
+def _build_document(data: SuiteData, folder: Path) -> Document:
+    """Return what the joint report says.
 
-
-def _format_title(data: SuiteData) -> str:
-    plan = data.plan
-    return f"{plan.suite}: {len(plan.studies)} studies, plan {data.results.plan_hash} version {plan.version}"
-
-
-def _list_conclusions(data: SuiteData) -> list[str]:
-    return [f"{key}: {report.conclusion}" for key, report in data.reports.items()]
-
-
-def _render_markdown(data: SuiteData) -> str:
-    sections = build_sections(data)
-    return render_template(
-        "suite.md.j2", title=_format_title(data), conclusions=_list_conclusions(data), sections=sections
-    )
-
-
-def _render_html(data: SuiteData, folder: Path) -> str:
-    """Render the page; in its usual place, in the folder of the suite, it has links to the reports of the studies."""
-    files = resources.files("analysis.rendering").joinpath("templates")
-    style, script = (Markup(files.joinpath(f"page.{kind}").read_text("utf-8")) for kind in ("css", "js"))
-    sections = build_sections(data)
-    suite_folder = data.results.folder
+    In its usual place, in the folder of the suite, it has links to the reports of the studies.
+    """
+    plan, suite_folder = data.plan, data.results.folder
+    version = f"{data.results.plan_hash}{{}} version {plan.version}"
+    conclusions = {key: write_conclusion(report) for key, report in data.reports.items()}
     has_links = suite_folder is not None and folder.absolute().parent == suite_folder.absolute()
-    links = {key: f"../{key}/report/report.html" for key in data.reports} if has_links else {}
-    return render_template(
-        "suite.html.j2",
-        style=style,
-        script=script,
-        title=_format_title(data),
-        conclusions=list(data.reports.items()),
-        sections=sections,
-        links=links,
-        plan_hash=data.results.plan_hash,
-        plan_version=data.plan.version,
-        plan_text=json.dumps(data.plan.model_dump(mode="json"), indent=1, ensure_ascii=False),
+    return Document(
+        title=f"{plan.suite}: {len(plan.studies)} studies, plan {version.format('')}",
+        conclusions=[f"{key}: {conclusion}" for key, conclusion in conclusions.items()],
+        answers=[(key, [conclusion]) for key, conclusion in conclusions.items()],
+        sections=[
+            section._replace(label=section.title.lower(), caption=f"{section.title}. {section.legend}")
+            for section in build_sections(data)
+        ],
+        plan=plan,
+        plan_title=f"Plan of the suite {version.format(',')}",
+        links={key: f"../{key}/report/report.html" for key in data.reports} if has_links else {},
+        is_suite=True,
     )
 
 
@@ -154,7 +119,7 @@ def _list_comparisons(data: SuiteData) -> list[dict[str, Any]]:
             "suite": {
                 "comparisons": each.comparisons,
                 "p": each.p,
-                "alike": each.alike,
+                "equivalence_p": each.equivalence_p,
                 "verdict": each.verdict,
                 "is_late": each.is_late,
             },

@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
-from analysis.rendering.sections import Section
 from analysis.suites.comparisons import (
     count_comparisons,
     find_common_metric,
-    get_suite_correction,
     has_one_protocol,
 )
 from analysis.suites.data import SuiteData
 from analysis.suites.plan import PlannedStudy, PublishedScore, SuitePlan
 from analysis.tables.main import ReportData, SystemRow
 from analysis.tables.marks import build_marks, format_marks_legend
+from analysis.tables.section import Section
 from trainables.metrics import LOWER_IS_BETTER
 
 _NOTHING = "-"
@@ -54,7 +53,7 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
         number = count_comparisons(plan, data.reports)
         legend += (
             f"Marks: {format_marks_legend(baselines)}, on new queries and with new seeds, corrected for the {number} "
-            f"comparisons of the suite ({get_suite_correction(plan)}, {plan.alpha:g}). "
+            f"comparisons of the suite ({plan.correction}, {plan.alpha:g}). "
         )
     else:
         legend += "Scores of the chosen configurations on the split by which they were chosen. "

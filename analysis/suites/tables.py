@@ -1,12 +1,11 @@
 """Tables of the joint report of a suite, as plain text."""
 
 from analysis.data.cost import compute_cost
-from analysis.rendering.cells import QUERIES_BONFERRONI
-from analysis.rendering.sections import Section
-from analysis.suites.comparisons import AverageComparison, count_comparisons, get_suite_correction
+from analysis.rendering.cells import QUERIES_BONFERRONI, format_p_value
+from analysis.suites.comparisons import AverageComparison, count_comparisons
 from analysis.suites.data import SuiteData
 from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
-from analysis.tables.main import format_p_value
+from analysis.tables.section import Section
 
 _NOTHING = "-"
 _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seeds": "new seeds"}
@@ -26,16 +25,13 @@ def build_sections(data: SuiteData) -> list[Section]:
 
 def _build_metric_section(data: SuiteData) -> list[Section]:
     """Build the systems of all studies by every metric or set, if all studies have the same ones."""
-    tables = {key: report.metric_table.to_cells() for key, report in data.reports.items() if report.metric_table}
-    headers = {tuple(header) for header, *_ in tables.values()}
-    if len(headers) != 1:
+    tables = {key: report.by_metric for key, report in data.reports.items() if report.by_metric}
+    if len({tuple(table.header) for table in tables.values()}) != 1:
         return []
-    ((_, *names),) = headers
-    rows = [[key, *row] for key, (_, cells, _) in tables.items() for row in cells]
-    report = next(report for report in data.reports.values() if report.metric_table)
-    legend = report.metric_table.format_legend(report.results.plan) if report.metric_table else ""
-    title = "By set" if report.results.plan.is_correlation else "By metric"
-    return [Section(title, ["study", "system", *names], rows, legend, len(names) > 6)]
+    first = next(iter(tables.values()))
+    title, names = first.title.partition(",")[0], first.header[1:]
+    rows = [[key, *row] for key, table in tables.items() for row in table.rows]
+    return [Section(title, ["study", "system", *names], rows, first.legend, len(names) > 6)]
 
 
 def _build_average_section(data: SuiteData) -> list[Section]:
@@ -53,7 +49,7 @@ def _build_average_section(data: SuiteData) -> list[Section]:
         f"Do the methods differ in the mean over these {columns}s, on {about or 'new queries and seeds'}? The "
         f"{columns}s are the ones named, not a sample of others. Variances of the {columns}s add up: each has queries "
         "and runs of its own, which are taken to be independent although they share the numbers of the seeds. p is "
-        f"corrected for {len(rows)} averages ({get_suite_correction(plan)}), and the {100 * (1 - plan.alpha):g} % "
+        f"corrected for {len(rows)} averages ({plan.correction}), and the {100 * (1 - plan.alpha):g} % "
         "intervals hold for all of them at once (Bonferroni)."
     )
     legend += _describe_pooling(data)
@@ -66,7 +62,7 @@ def _build_comparison_section(data: SuiteData) -> Section:
     """Build the comparisons of all studies with both corrections."""
     plan = data.plan
     header = [*plan.axes, "system", "baseline", "difference", "p", f"p, {plan.correction} in the study"]
-    header += ["verdict in the study", f"p, {get_suite_correction(plan)} over the suite", "verdict over the suite"]
+    header += ["verdict in the study", f"p, {plan.correction} over the suite", "verdict over the suite"]
     header.append(QUERIES_BONFERRONI)
     rows = []
     for each in data.comparisons:

@@ -14,16 +14,16 @@ from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.estimate import TestResult
 from analysis.stats.paired_tests import differences_or_none, run_tests
+from analysis.tables.section import Section
 from trainables.utils.arrays import Floats
 
-HEADER = ["system", "configuration", "search", "confirmed", "test", "gain (search)", "gain (fresh seeds)", "optimism"]
-LEGEND = (
+_HEADER = ["system", "configuration", "search", "confirmed", "test", "gain (search)", "gain (fresh seeds)", "optimism"]
+_LEGEND = (
     "Search: mean ± standard deviation on {dev} over the seeds that the configuration was chosen by; confirmed: on "
     "{dev} over seeds that no choice has seen; test: on {test} with these fresh seeds. A gain is over the system's "
     "default, with the same seeds on both sides, on {dev}; its {level:.3g} % interval is for new queries and new "
     "seeds. Optimism: the gain with the search's seeds minus the gain with fresh seeds."
 )
-"""Description of the table's columns."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,20 @@ def build_confirmation(results: Results, configurations: list[Configuration]) ->
     return rows
 
 
-def format_rows(rows: list[ConfirmedConfiguration]) -> list[list[str]]:
-    """Format the rows as plain text, in the order of `HEADER`."""
-    return [
+def build_confirmation_section(plan: Plan, rows: list[ConfirmedConfiguration]) -> Section | None:
+    """Build the table; None without confirmation."""
+    if not rows:
+        return None
+    cells = [
         [row.system, row.label or "-", format_score(row.search), format_score(row.confirmed), format_score(row.test),
          _format_gain(row.gain), _format_gain(row.fresh_gain) + _format_interval(row.interval),
          _format_gain(row.optimism)]
         for row in rows
     ]  # fmt: skip
-
-
-def format_legend(plan: Plan) -> str:
-    """Return `LEGEND` with this study's splits and level."""
-    return plan.adapt_to_unit(LEGEND).format(dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha))
+    legend = plan.adapt_to_unit(_LEGEND).format(
+        dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha)
+    )
+    return Section("Search, confirmed and test", _HEADER, cells, legend, label="confirmed", in_terminal=True)
 
 
 def _build_pair(

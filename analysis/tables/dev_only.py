@@ -2,9 +2,10 @@
 
 from analysis.data.configurations import Configuration, format_score, mean_and_std
 from analysis.data.plan import Plan
+from analysis.tables.section import Section
 from trainables.metrics import LOWER_IS_BETTER
 
-LEGEND = (
+_LEGEND = (
     "No run has {test} scores yet. Mean ± standard deviation over the seeds of the search, if none is missing. The "
     "best of many configurations owes part of its score to chance."
 )
@@ -15,30 +16,25 @@ def is_untested(plan: Plan, configurations: list[Configuration]) -> bool:
     return not any(configuration.is_tested(plan) for configuration in configurations)
 
 
-def format_table(plan: Plan, configurations: list[Configuration]) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows as plain text, the best of each system first."""
-    header = ["system", "settings", "seeds", f"{plan.search_split} {plan.metric}", "configuration"]
+def build_dev_section(plan: Plan, configurations: list[Configuration]) -> Section | None:
+    """Build the table, the best configuration of each system first; None if something is tested."""
+    if not is_untested(plan, configurations):
+        return None
     scored = [(c, mean_and_std(c.evaluate_queries(plan, "search"))) for c in configurations]
     sign = 1 if plan.metric in LOWER_IS_BETTER else -1
     systems = list(dict.fromkeys(c.system for c in configurations))
     scored.sort(key=lambda pair: (systems.index(pair[0].system), pair[1] is None, sign * (pair[1] or (0.0,))[0]))
-    return header, [
-        [
-            c.system,
-            c.description or "-",
-            _format_seeds(plan, c),
-            format_score(score) if score else _describe_state(c),
-            c.id,
-        ]
+    rows = [
+        [c.system, c.description or "-", _format_seeds(plan, c), format_score(score) if score else
+         "pruned by racing" if c.pruned else "incomplete", c.id]
         for c, score in scored
-    ]
+    ]  # fmt: skip
+    header = ["system", "settings", "seeds", f"{plan.search_split} {plan.metric}", "configuration"]
+    legend = _LEGEND.format(test=plan.test_split)
+    return Section(f"Configurations, on {plan.search_split}", header, rows, legend, in_terminal=True)
 
 
 def _format_seeds(plan: Plan, configuration: Configuration) -> str:
     """Format how many seeds have scores, and how many there should be."""
     expected = configuration.expected_seeds(plan, "search")
     return f"{len(expected) - len(configuration.find_faults(plan, 'search'))} of {len(expected)}"
-
-
-def _describe_state(configuration: Configuration) -> str:
-    return "pruned by racing" if configuration.pruned else "incomplete"

@@ -2,42 +2,28 @@
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from analysis.data.configurations import Configuration
 from analysis.data.plan import Plan
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
+from analysis.tables.section import Section
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
-LEGEND = (
+_LEGEND = (
     "Number of queries needed to detect a true difference of two systems with {power:.0f} % power, {comparisons} "
     "comparisons at {alpha:g} (Bonferroni), by number of seeds. Never: the variation between seeds is too large for "
     "any number of queries. For {metric} on {split}, {deviations}."
 )
-
-
 _DIFFERENCES = (0.01, 0.02, 0.05)
 """True differences that are planned for, as shares of the largest value of the metric."""
 
 
-class SampleSizeTable(NamedTuple):
-    """A table as plain text."""
-
-    header: list[str]
-    rows: list[list[str]]
-    legend: str
-
-
-def build_sample_size_table(plan: Plan, chosen: Mapping[str, Configuration | None]) -> SampleSizeTable | None:
+def build_sample_size_section(plan: Plan, chosen: Mapping[str, Configuration | None]) -> Section | None:
     """Compute the queries needed for the plan's margin, and for differences of .01, .02 and .05.
 
     Differences of correlations times 100 are 1, 2 and 5. A margin that no difference can exceed is left out. None with
     one seed, or if fewer than two systems are complete.
-
-    Args:
-        plan: plan of the study.
-        chosen: chosen configuration by system.
     """
     configurations = [chosen[name] for name in plan.systems]
     complete = [
@@ -60,7 +46,7 @@ def build_sample_size_table(plan: Plan, chosen: Mapping[str, Configuration | Non
             components.to_difference_variance(), differences, seeds, plan.alpha / count
         )
     ]
-    legend = plan.adapt_to_unit(LEGEND).format(
+    legend = plan.adapt_to_unit(_LEGEND).format(
         power=100 * POWER,
         comparisons=count,
         alpha=plan.alpha,
@@ -68,4 +54,4 @@ def build_sample_size_table(plan: Plan, chosen: Mapping[str, Configuration | Non
         split=plan.test_split,
         deviations=plan.adapt_to_unit(describe_deviations(components)),
     )
-    return SampleSizeTable(["difference", *(f"{number} seeds" for number in seeds)], rows, legend)
+    return Section("Another study", ["difference", *(f"{number} seeds" for number in seeds)], rows, legend)

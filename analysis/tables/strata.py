@@ -16,6 +16,7 @@ from analysis.data.results import Results
 from analysis.stats.paired_tests import differences_or_none, estimate_over_both, estimate_over_queries
 from analysis.tables.dev_only import is_untested
 from analysis.tables.query_groups import MAX_GROUPS, MIN_QUERIES, QueryAttribute, group_queries
+from analysis.tables.section import Section
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
@@ -103,29 +104,35 @@ class StrataTable:
         """Return the scores of a system by an attribute, in order of strata."""
         return [row for row in self.rows if (row.attribute, row.system) == (attribute, system)]
 
-    def describe_strata(self, attribute: QueryAttribute) -> str:
-        """Describe the strata of an attribute."""
-        return _GROUPING_TEXTS.get(attribute.name, _TERCILES + (_OWN_SCORES if attribute.is_from_run else ""))
-
-    def to_cells(self, attribute: QueryAttribute) -> tuple[list[str], list[list[str]]]:
-        """Return header and rows of an attribute as plain text."""
-        baseline, best = (self.select(attribute.name, system) for system in self.shown)
-        lines = [
-            [base.stratum, str(base.queries), base.value.to_text(), row.value.to_text(), row.difference_text]
-            for base, row in zip(baseline, best, strict=True)
-        ]
-        return [attribute.title, "queries", *self.shown, "difference"], lines
-
-    def format_legend(self, plan: Plan) -> str:
-        """Return the legend that all attributes share."""
-        seeds = len(plan.get_seeds(self.phase))
-        return _LEGEND.format(
+    def to_sections(self, plan: Plan) -> list[Section]:
+        """Return one table for each attribute, with the first baseline and the best other system."""
+        seeds, sections = len(plan.get_seeds(self.phase)), list[Section]()
+        reading = _LEGEND.format(
             baseline=self.shown[0],
             best=self.shown[1],
             dev=plan.search_split,
             seen="" if self.phase == "test" else ", by the same scores",
             target="new queries and new seeds (two-way random effects)" if seeds > 1 else "new queries (one seed)",
         )
+        for attribute in self.attributes:
+            baseline, best = (self.select(attribute.name, system) for system in self.shown)
+            rows = [
+                [base.stratum, str(base.queries), base.value.to_text(), row.value.to_text(), row.difference_text]
+                for base, row in zip(baseline, best, strict=True)
+            ]
+            grouping = _TERCILES + (_OWN_SCORES if attribute.is_from_run else "")
+            grouping = _GROUPING_TEXTS.get(attribute.name, grouping)
+            sections.append(
+                Section(
+                    f"By {attribute.title}, on {plan.get_split(self.phase)}",
+                    [attribute.title, "queries", *self.shown, "difference"],
+                    rows,
+                    f"{grouping} {reading}" if attribute is self.attributes[-1] else grouping,
+                    label=f"strata-{attribute.name}",
+                    caption=f"{plan.metric} on {plan.get_split(self.phase)}. {grouping} {reading}",
+                )
+            )
+        return sections
 
     def to_frame(self) -> pd.DataFrame:
         """Return a data frame with `COLUMNS`, one row a stratum and system."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from analysis.figures.effects import draw_effects
 from analysis.figures.style import COLOURS, subplots
-from analysis.tables.main import format_p_value
+from analysis.rendering.cells import format_p_value
 from docs.scripts.kept_studies import FOLDER, KeptComparison, average_seeds, compare_kept, keep_evidence, read_summary
 from docs.scripts.pacing import render_svg
 

@@ -21,6 +21,7 @@ from analysis.data.results import Results, per_query
 from analysis.data.score_table import build_score_table
 from analysis.readers.score_files import read_score_file
 from analysis.readers.source import open_results
+from analysis.rendering.conclusion import write_conclusion
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.main import ReportData, build_report_data
@@ -99,7 +100,7 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         "cost": {"hours": round(cost.hours, 2), "runs": cost.runs, "trained": cost.trained, "shared": cost.shared},
         "saved": count_saved(results, analysis),
         "environment": trained[0]["environment"],
-        "conclusion": analysis.conclusion,
+        "conclusion": write_conclusion(analysis),
         "systems": {
             row.system: {
                 "strength": row.strength,

@@ -56,12 +56,6 @@ def get_systems(study: Study) -> dict[str, System]:
     return systems
 
 
-def is_unsmoothed(study: Study, system: str) -> bool:
-    """Return whether a system has neither smoothing nor a curriculum."""
-    properties = get_systems(study)[system]
-    return not properties.curriculum and study.study_type.variants[properties.variant].distribution == "none"
-
-
 def get_baseline(study: Study) -> str:
     """Return the system with which a study compares the others.
 
@@ -72,29 +66,17 @@ def get_baseline(study: Study) -> str:
         >>> get_baseline(load_study("quick")), get_baseline(load_study("quick", ['variants=["LCE", "LCE-LS"]']))
         ('BERT', 'LCE')
     """
-    unsmoothed = [name for name in get_systems(study) if is_unsmoothed(study, name)]
+    return _find_baseline(study, get_systems(study))
+
+
+def _find_baseline(study: Study, systems: Mapping[str, System]) -> str:
+    unsmoothed = [name for name, system in systems.items() if _is_unsmoothed(study, system)]
     return study.study_type.baseline if study.study_type.baseline in unsmoothed else unsmoothed[0]
 
 
-def get_own_baseline(study: Study, system: str) -> str:
-    """Return the system that a system is compared with first: its loss without smoothing.
-
-    A system without smoothing and the baseline itself have the baseline of the study.
-
-    Example:
-        >>> from study.config.loader import load_study
-        >>> study = load_study("quick", ['variants=["BERT", "LCE", "LCE-LS"]'])
-        >>> get_own_baseline(study, "LCE-LS"), get_own_baseline(study, "LCE")
-        ('LCE', 'BERT')
-    """
-    systems, study_type = get_systems(study), study.study_type
-    own, baseline = systems[system], get_baseline(study)
-    if is_unsmoothed(study, system):
-        return baseline
-    form = study_type.find_baseline(own.variant)
-    similar = (name for name, other in systems.items() if other.variant == form and not other.curriculum)
-    agreeing = (name for name in similar if systems[name].fixed.items() <= own.fixed.items())
-    return next(agreeing, baseline)
+def _is_unsmoothed(study: Study, system: System) -> bool:
+    """Return whether a system has neither smoothing nor a curriculum."""
+    return not system.curriculum and study.study_type.variants[system.variant].distribution == "none"
 
 
 def _iter_systems(study: Study, variant: str) -> Iterator[System]:
@@ -119,18 +101,56 @@ def has_compared_param(study: Study, variant: str) -> bool:
     return compared is not None and has_param(study.study_type.variants[variant], compared, search.smoothing_params)
 
 
-def list_variant_comparisons(study: Study) -> list[tuple[str, str]]:
-    """Return the pairs of systems that the trainable compares in addition to those with the baseline.
+def list_trained_scores(study: Study) -> list[DifficultyScoreName]:
+    """Return the difficulty scores of the study's curricula that need a trained model."""
+    names = study.curriculum.score if study.curriculum.variants else ()
+    return [name for name in names if DIFFICULTY_SCORES[name].needs == "scorer"]
 
-    Systems of compared values are paired at the same value: T-WSLS-0.2 with T-LS-0.2. A system without the compared
-    hyperparameter is paired with every value.
+
+def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
+    """Return the pairs of systems that a study compares unless it names more: system, then its baseline.
+
+    They are every system with its own baseline, the pairs of variants that the trainable names, and each curriculum
+    with the random order, which shows the effect of the order itself, and with the same system without its curriculum.
 
     Example:
         >>> from study.config.loader import load_study
-        >>> list_variant_comparisons(load_study("quick", ["search.compare=switch", "search.switch=[0.25, 0.5]"]))
-        [('T-WSLS-0.25', 'T-LS-0.25'), ('T-WSLS-0.5', 'T-LS-0.5')]
+        >>> list_default_comparisons(load_study("quick", ['variants=["BERT", "T-LS", "T-WSLS"]']))
+        [('T-LS', 'BERT'), ('T-WSLS', 'BERT'), ('T-WSLS', 'T-LS')]
     """
-    plain = [system for system in get_systems(study).values() if not system.curriculum]
+    systems, study_type = get_systems(study), study.study_type
+    baseline = _find_baseline(study, systems)
+    others = [system for name, system in systems.items() if name != baseline]
+    ordered = [systems[baseline], *others]
+    pairs = [
+        *((system.name, _find_own_baseline(study, systems, system)) for system in others),
+        *_pair_variants(study, systems),
+        *((system.name, other) for system in ordered if (other := _find_random_order(study, systems, system))),
+        *(
+            (system.name, system.variant)
+            for system in ordered
+            if system.curriculum and system.variant != study_type.baseline and system.variant in study.variants
+        ),
+    ]
+    return list(dict.fromkeys(pairs))
+
+
+def _find_own_baseline(study: Study, systems: Mapping[str, System], system: System) -> str:
+    """Return the system without smoothing of the same loss; for a system without smoothing, the study's baseline."""
+    baseline = _find_baseline(study, systems)
+    if _is_unsmoothed(study, system):
+        return baseline
+    form = study.study_type.find_baseline(system.variant)
+    similar = (other for other in systems.values() if other.variant == form and not other.curriculum)
+    return next((other.name for other in similar if other.fixed.items() <= system.fixed.items()), baseline)
+
+
+def _pair_variants(study: Study, systems: Mapping[str, System]) -> list[tuple[str, str]]:
+    """Return the pairs of variants that the trainable names, those of compared values at the same value.
+
+    A system without the compared hyperparameter is paired with every value.
+    """
+    plain = [system for system in systems.values() if not system.curriculum]
     return [
         (first.name, second.name)
         for pair in study.study_type.comparisons
@@ -141,50 +161,9 @@ def list_variant_comparisons(study: Study) -> list[tuple[str, str]]:
     ]
 
 
-def list_trained_scores(study: Study) -> list[DifficultyScoreName]:
-    """Return the difficulty scores of the study's curricula that need a trained model."""
-    names = study.curriculum.score if study.curriculum.variants else ()
-    return [name for name in names if DIFFICULTY_SCORES[name].needs == "scorer"]
-
-
-def find_random_order_system(study: Study, system: str) -> str | None:
-    """Return the system with the same variant and pacing and a random order, or None if there is none.
-
-    The comparison with it shows the effect of the order itself.
-    """
-    systems = get_systems(study)
-    variant, curriculum = systems[system].variant, systems[system].curriculum
-    if study.curriculum.compare != "score" or not curriculum or curriculum["score"] == ("random",):
+def _find_random_order(study: Study, systems: Mapping[str, System], system: System) -> str | None:
+    """Return the system with the same variant and pacing and a random order, or None if there is none."""
+    if study.curriculum.compare != "score" or not system.curriculum or system.curriculum["score"] == ("random",):
         return None
-    similar = (name for name, other in systems.items() if other.variant == variant and other.curriculum)
-    return next((name for name in similar if systems[name].curriculum["score"] == ("random",)), None)
-
-
-def find_system_without_curriculum(study: Study, system: str) -> str | None:
-    """Return the same system without its curriculum; None if there is none or if that is the baseline."""
-    variant, curriculum = get_systems(study)[system].variant, get_systems(study)[system].curriculum
-    has_counterpart = curriculum and variant != study.study_type.baseline and variant in study.variants
-    return variant if has_counterpart else None
-
-
-def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
-    """Return the pairs of systems that a study compares unless it names more: system, then its baseline.
-
-    They are every system with its own baseline, those of `list_variant_comparisons`, and each curriculum with the
-    random order and with the same system without its curriculum.
-
-    Example:
-        >>> from study.config.loader import load_study
-        >>> list_default_comparisons(load_study("quick", ['variants=["BERT", "T-LS", "T-WSLS"]']))
-        [('T-LS', 'BERT'), ('T-WSLS', 'BERT'), ('T-WSLS', 'T-LS')]
-    """
-    baseline = get_baseline(study)
-    names = [name for name in get_systems(study) if name != baseline]
-    others = [baseline, *names]
-    pairs = [
-        *((name, get_own_baseline(study, name)) for name in names),
-        *list_variant_comparisons(study),
-        *((name, other) for name in others if (other := find_random_order_system(study, name))),
-        *((name, other) for name in others if (other := find_system_without_curriculum(study, name))),
-    ]
-    return list(dict.fromkeys(pairs))
+    similar = (other for other in systems.values() if other.variant == system.variant and other.curriculum)
+    return next((other.name for other in similar if other.curriculum["score"] == ("random",)), None)

@@ -2,7 +2,7 @@
 
 from analysis.data.results import DataStatistics
 from analysis.rendering.cells import format_terminal_table
-from analysis.rendering.sections import build_data_sections
+from analysis.rendering.sections import build_data_section
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
 from study.utils.console import print_line
@@ -27,6 +27,7 @@ def prepare_study_data(study: Study) -> None:
     if study.training.epochs is not None:
         print_line(describe_length(study, prepared))
     statistics = study.study_type.trainable.load_statistics(prepared)
-    for section in build_data_sections(DataStatistics.model_validate(statistics) if statistics else None):
-        print_line(format_terminal_table(section.title, section.header, section.rows))
+    if section := build_data_section(DataStatistics.model_validate(statistics) if statistics else None):
+        print_line(section.title)
+        print_line(format_terminal_table(section.header, section.rows))
         print_line(section.legend)

@@ -35,7 +35,7 @@ def oracle(qrels: Path, runs: dict[str, list[Path]], metric: str) -> pd.DataFram
     return pd.DataFrame(rows, columns=["system", "seed", "query", "value"])
 
 
-@pytest.mark.parametrize("options", [[], ["--baseline", "bm25"], ["--correction", "maxt", "--seeds", "pooled"]])
+@pytest.mark.parametrize("options", [[], ["--baseline", "bm25"], ["--correction", "holm", "--seeds", "pooled"]])
 def test_runs_are_compared_as_the_table_of_their_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:

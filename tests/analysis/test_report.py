@@ -14,15 +14,16 @@ from scipy import stats
 from analysis import figures
 from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
-from analysis.export.report_folder import move_report
+from analysis.export.report_folder import stage_report
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.readers.source import read_folder
-from analysis.rendering import pages
-from analysis.rendering.latex import render_latex
-from analysis.rendering.pages import render_markdown
+from analysis.rendering.cells import format_p_value
+from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.document import render_latex, render_markdown, render_text
+from analysis.rendering.study import build_document
 from analysis.rendering.summary import answer_questions
 from analysis.report import main, write_report
-from analysis.tables.main import ReportData, build_report_data, format_p_value
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from trainables.utils.errors import UserError
 
@@ -99,12 +100,12 @@ def test_losses_are_marked(tmp_path: Path) -> None:
             run.scores["test"] = scores("test", 60, -1.0, int(run.id[:8], 16))
     analysis = _analyse(tmp_path, runs)
     assert {row.system: row.marks for row in analysis.table.rows}["T-WSLS"] == "▼▽"
-    assert "T-WSLS is significantly worse than BERT" in analysis.conclusion
+    assert "T-WSLS is significantly worse than BERT" in write_conclusion(analysis)
 
 
 def test_a_baseline_that_is_worse_than_a_reference_is_named(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
-    assert "itself" not in _analyse(tmp_path / "usual", runs).conclusion
+    assert "itself" not in write_conclusion(_analyse(tmp_path / "usual", runs))
     for run in runs:
         if run.variant == "BM25":
             run.scores["test"] = scores("test", 60, 6.0, 1)
@@ -113,7 +114,7 @@ def test_a_baseline_that_is_worse_than_a_reference_is_named(tmp_path: Path) -> N
     p = format_p_value(c.adjusted["bonferroni"])
     said = "BERT itself is significantly worse than BM25 on new queries and new seeds"
     assert c.verdict == "worse"
-    assert analysis.conclusion.endswith(f". {said} ({c.difference:+.4f}, corrected p {p}).")
+    assert write_conclusion(analysis).endswith(f". {said} ({c.difference:+.4f}, corrected p {p}).")
     for run in runs:
         if run.variant == "BM25":
             run.scores["test"] = scores("test", 60, 1.7, 1)
@@ -121,7 +122,7 @@ def test_a_baseline_that_is_worse_than_a_reference_is_named(tmp_path: Path) -> N
     (c,) = (c for c in analysis.comparisons if (c.system, c.baseline) == ("BERT", "BM25"))
     said = "BERT itself has a worse mean than BM25, though not significantly on new queries and new seeds"
     assert c.verdict == "undecided"
-    assert f". {said} ({c.difference:+.4f}, corrected p " in analysis.conclusion
+    assert f". {said} ({c.difference:+.4f}, corrected p " in write_conclusion(analysis)
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (1, 2, 3, 4, 5, 6)], ids=len)
@@ -134,9 +135,9 @@ def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path
     analysis = _analyse(tmp_path, runs, seeds=list(seeds))
     assert all(c.targets["queries"] and c.targets["queries"].p == 1.0 for c in analysis.comparisons[:5])
     sample = f"with 50 queries and {len(seeds)} seeds"
-    assert analysis.conclusion.startswith(f"No variant differs significantly from BERT {sample}")
+    assert write_conclusion(analysis).startswith(f"No variant differs significantly from BERT {sample}")
     assert {c.verdict for c in analysis.comparisons[:5]} == {"all values are equal"}
-    assert "All values are equal to those of BERT: LS, T-LS, WSLS, T-WSLS." in analysis.conclusion
+    assert "All values are equal to those of BERT: LS, T-LS, WSLS, T-WSLS." in write_conclusion(analysis)
     assert all(": all values are equal" in line for line in answer_questions(analysis)[2][1][1:])
     for number, run in enumerate(runs):
         run.scores["test"] = scores("test", 50, 1.5, number)
@@ -153,7 +154,7 @@ def test_without_a_difference_the_answer_says_what_would_have_been_seen(tmp_path
     if max(-low, high) > 1:  # no difference is larger
         bounds = ""
     assert (not bounds) == (len(seeds) == 2)
-    assert analysis.conclusion == f"No variant differs significantly from BERT{bounds}; {limit}."
+    assert write_conclusion(analysis) == f"No variant differs significantly from BERT{bounds}; {limit}."
 
 
 @pytest.mark.parametrize("metric", ["R10@1", "position"])
@@ -168,12 +169,12 @@ def test_the_answer_says_how_large_an_undecided_difference_can_be(tmp_path: Path
     above, below = max(c.interval[1] for c in compared), -min(c.interval[0] for c in compared)  # type: ignore[index]
     gain, loss = (above, below) if metric == "R10@1" else (below, above)  # the best position is 1
     said = f"any gain on new queries and new seeds is at most {gain:.4f}, any loss at most {loss:.4f}; "
-    assert f"No variant differs significantly from BERT: {said}" in analysis.conclusion
+    assert f"No variant differs significantly from BERT: {said}" in write_conclusion(analysis)
     for run in runs:
         if run.variant == "LS":
             run.scores["test"] = scores("test", 60, -1.0, run.seed or 0)
     analysis = _analyse(tmp_path / "one", runs, seeds=[1, 2, 3, 4], metric=metric)
-    assert "; with 60 queries and 4 seeds. Undecided: T-LS, WSLS, T-WSLS (any gain on new" in analysis.conclusion
+    assert "; with 60 queries and 4 seeds. Undecided: T-LS, WSLS, T-WSLS (any gain on new" in write_conclusion(analysis)
 
 
 def test_a_variant_that_is_equivalent_is_named_with_the_margin(tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_a_variant_that_is_equivalent_is_named_with_the_margin(tmp_path: Path) -
     ls = analysis.comparisons[0]
     assert (ls.system, ls.verdict) == ("LS", "equivalent")
     said = f"LS is equivalent to BERT on new queries and new seeds ({ls.difference:+.4f}, margin 0.9)"
-    assert said in analysis.conclusion
+    assert said in write_conclusion(analysis)
 
 
 @pytest.mark.parametrize(("fault", "note"), [
@@ -209,9 +210,9 @@ def test_an_incomplete_variant_is_named_and_never_averaged(tmp_path: Path, fault
     assert [(c.difference, c.targets["queries"], c.verdict, c.comparisons) for c in gaps] == [
         (None, None, "not compared", 5)
     ] * 2
-    assert "Not compared, because incomplete: T-WSLS." in analysis.conclusion
-    assert f"- T-WSLS is incomplete: {note}" in render_markdown(analysis)
-    assert f"% T-WSLS is incomplete: {note}" in render_latex(analysis)
+    assert "Not compared, because incomplete: T-WSLS." in write_conclusion(analysis)
+    assert f"- T-WSLS is incomplete: {note}" in render_markdown(build_document(analysis))
+    assert f"% T-WSLS is incomplete: {note}" in render_latex(build_document(analysis))
 
 
 def test_an_incomplete_searched_configuration_is_named(tmp_path: Path) -> None:
@@ -267,7 +268,7 @@ def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> No
         assert "Configurations, on dev" in text
     tested = study_runs(seeds=(1, 2), grid=False)
     analysis = _analyse(tmp_path / "tested", tested, seeds=[1, 2])
-    assert "Configurations, on dev" not in pages.render_text(analysis)
+    assert "Configurations, on dev" not in render_text(build_document(analysis))
 
 
 def test_a_folder_with_records_is_read_from_these_whatever_offline_files_lack(study: Path) -> None:
@@ -341,7 +342,7 @@ def test_a_study_without_wandb_is_reported_from_its_records(tmp_path: Path) -> N
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
     analysis = build_report_data(read_folder(tmp_path / "study"))
-    assert render_latex(analysis).count("\\\\\n") == 8 + 6 + 3 + 6 + 8 + 6 + 6
+    assert render_latex(build_document(analysis)).count("\\\\\n") == 8 + 6 + 3 + 6 + 8 + 6 + 6
 
 
 @pytest.mark.parametrize("make", [False, True])
@@ -360,7 +361,7 @@ def test_figures_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
     write_records(tmp_path / "study", plan_of(made, seeds=[1]), made)
     folder, results = tmp_path / "report", read_records(tmp_path / "study")
     write_report(results, folder)
-    for name in ("parallel_coordinates.png", "hyperparameters-T-LS.svg", "pareto_front-other.png", "mine.png"):
+    for name in ("compared.png", "epsilon_switch-T-LS.svg", "pareto_front-other.png", "mine.png"):
         (folder / name).touch()
     report = write_report(results, folder)
     assert sorted({path.name for path in folder.iterdir()} - {*report.files}) == ["mine.png"]
@@ -368,19 +369,23 @@ def test_figures_of_an_earlier_report_do_not_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plan", ["plan.json", "suite.json"])
 def test_the_own_folder_of_a_study_is_written_without_the_page_of_an_earlier_report(tmp_path: Path, plan: str) -> None:
-    staging, folder = tmp_path / "staging", tmp_path / "report"
-    for place, text in ((staging, "new"), (folder, "old")):
-        place.mkdir()
-        (place / "table.md").write_text(text)
-    (staging / "report.html").touch()
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "table.md").write_text("old")
+
+    def write() -> None:
+        with stage_report(folder) as staging:
+            (staging / "report.html").touch()
+            (staging / "table.md").write_text("new")
+
     with pytest.raises(UserError, match=r"table\.md exists and this command did not write it"):
-        move_report(staging, folder)
+        write()
     (tmp_path / plan).touch()
-    move_report(staging, folder)
+    write()
     assert (folder / "table.md").read_text() == "new"
 
 
-@pytest.mark.parametrize("name", ["table.md", "subsets.csv", "effects.png", "report.html"])
+@pytest.mark.parametrize("name", ["table.md", "scores.csv", "effects.png", "report.html"])
 def test_a_folder_with_such_a_file_but_no_report_is_left_alone(
     study: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -425,9 +430,11 @@ def test_the_conclusion_and_the_marks_are_about_the_first_comparison_of_each_sys
     analysis = _analyse(tmp_path, study_runs(seeds, grid=False), families=[family], seeds=list(seeds))
     marks = {row.system: row.marks for row in analysis.table.rows}
     assert marks["T-WSLS"] == "▲"
-    assert analysis.table.baselines == ["BERT for LS and T-LS; LS for WSLS; T-LS for T-WSLS"]
-    assert analysis.conclusion.startswith("T-WSLS is significantly better than T-LS on new queries and new seeds")
-    assert "Undecided: LS, T-LS, WSLS (any gain" in analysis.conclusion
+    assert analysis.results.plan.mark_baselines == ["BERT for LS and T-LS; LS for WSLS; T-LS for T-WSLS"]
+    assert write_conclusion(analysis).startswith(
+        "T-WSLS is significantly better than T-LS on new queries and new seeds"
+    )
+    assert "Undecided: LS, T-LS, WSLS (any gain" in write_conclusion(analysis)
     certainty = dict(answer_questions(analysis))["How sure is that?"]
     assert certainty[0].startswith("Difference from the baseline, 95 % interval")
     assert certainty[1].startswith("T-WSLS from T-LS +")
@@ -441,6 +448,6 @@ def test_values_of_the_baseline_itself_are_marked_against_its_first_value(tmp_pa
     compared = {"hyperparameter": "loss", "systems": {k: {"variant": v, "value": w} for k, (v, w) in systems.items()}}
     runs = [run for run in study_runs(grid=False) if run.variant != "WSLS"]
     analysis = _analyse(tmp_path, runs, families=[family], compared=compared, systems=list(systems))
-    assert analysis.table.baselines == ["BERT for LS; none with the same loss for T-LS and T-WSLS"]
+    assert analysis.results.plan.mark_baselines == ["BERT for LS; none with the same loss for T-LS and T-WSLS"]
     assert {row.system: row.marks for row in analysis.table.rows}["T-WSLS"] == "▲"
-    assert analysis.conclusion.startswith("T-WSLS is significantly better than LS on new queries and new seeds")
+    assert write_conclusion(analysis).startswith("T-WSLS is significantly better than LS on new queries and new seeds")

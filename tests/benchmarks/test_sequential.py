@@ -19,7 +19,7 @@ LOOKS = (3, 6, 9)
 
 
 def test_it_decides_as_the_product() -> None:
-    rng, settings = np.random.default_rng(5), ComparisonSettings(alpha=ALPHA, permutations=100)
+    rng, settings = np.random.default_rng(5), ComparisonSettings(alpha=ALPHA)
     shares, found = get_alpha_shares(LOOKS), 0
     for d in draw_differences(NOISES[1], 0.03, LOOKS[-1], 6, rng):
         families = [

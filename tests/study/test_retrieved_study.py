@@ -11,8 +11,8 @@ from rank_bm25 import BM25Okapi
 
 from analysis.export.trec import export_trec
 from analysis.readers.results import read_records
-from analysis.rendering.latex import render_latex
-from analysis.rendering.pages import render_markdown, render_text
+from analysis.rendering.document import render_latex, render_markdown, render_text
+from analysis.rendering.study import build_document
 from analysis.tables.main import ReportData, build_report_data
 from study.config.loader import load_study
 from study.plan.analysis_plan import build_plan, register_plan
@@ -65,7 +65,7 @@ def test_the_tables_say_which_candidates_they_are_of(studies: dict[str, Done]) -
     counts = retrieved.report.results.plan.data["splits"]["test"]  # type: ignore[index]
     ceiling = f"R@{DEPTH}, is"
     for render in (render_text, render_markdown, render_latex):
-        shown, other = render(retrieved.report), render(sampled.report)
+        shown, other = render(build_document(retrieved.report)), render(build_document(sampled.report))
         assert f"the first {DEPTH} documents of bm25 over the whole collection, none added" in shown
         assert "sampled, the relevant documents among them" in other
         assert ceiling in shown
@@ -108,7 +108,8 @@ def test_exported_files_give_the_figures_of_the_report(studies: dict[str, Done],
     qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "trec/test.qrels")))
     assert {(row.query_id, row.doc_id, row.relevance) for row in qrels} >= {("q18", "far18", 1), ("q18", "d18", 2)}
     measures = [nDCG @ 10, RR @ 10, AP, P @ 10, R @ 10, Judged @ 10]
-    assert report.retrieval is not None
+    assert report.by_retrieval_metric is not None
+    shown = {row[0]: row[1:] for row in report.by_retrieval_metric.rows}
     for name, system in report.chosen.items():
         assert system is not None
         runs = [run for run in system.runs.values() if "test" in run.files]
@@ -117,10 +118,9 @@ def test_exported_files_give_the_figures_of_the_report(studies: dict[str, Done],
             (path,) = (tmp_path / "trec/test").glob(f"{name}-*{run.id}.run")
             rows = list(ir_measures.read_trec_run(str(path)))
             values.append(ir_measures.calc_aggregate(measures, qrels, rows))
-        for measure, score in zip(measures, report.retrieval.rows[name], strict=True):
-            assert score is not None
+        for measure, score in zip(measures, shown[name], strict=True):
             expected = sum(value[measure] for value in values) / len(values)
-            assert score[0] == pytest.approx(expected, abs=1e-9)
+            assert score.split()[0] == f"{expected:.4f}"
 
 
 @pytest.mark.parametrize("metric", ["Judged@5", "P@8", "R@8", "R5@1", "position", "STS"])
@@ -160,6 +160,6 @@ def test_a_preview_says_which_candidates_will_be_evaluated(tmp_path: Path) -> No
 
 
 def test_a_sampled_study_has_no_table_of_retrieval(studies: dict[str, Done]) -> None:
-    assert studies["sampled"].report.retrieval is None
-    assert "Metrics of retrieval" not in render_text(studies["sampled"].report)
-    assert "Metrics of retrieval" in render_text(studies["retrieved"].report)
+    assert studies["sampled"].report.by_retrieval_metric is None
+    assert "Metrics of retrieval" not in render_text(build_document(studies["sampled"].report))
+    assert "Metrics of retrieval" in render_text(build_document(studies["retrieved"].report))

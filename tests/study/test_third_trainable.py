@@ -21,7 +21,7 @@ from analysis.export import wandb_summary as findings
 from analysis.readers.missing_runs import count_missing_runs
 from analysis.readers.results import read_records
 from analysis.readers.source import read_folder
-from analysis.rendering.cells import format_main_table
+from analysis.rendering.sections import build_main_section
 from analysis.tables.main import build_report_data
 from study.config.loader import load_study
 from study.config.schema import Study
@@ -151,7 +151,7 @@ def test_the_comparisons_are_those_of_its_own_systems(done: Done) -> None:
 
 
 def test_the_table_tells_its_own_hyperparameters(done: Done) -> None:
-    header, rows = format_main_table(build_report_data(read_records(done.study.folder)).table)
+    _, header, rows, *_ = build_main_section(build_report_data(read_records(done.study.folder)))
     assert header[:4] == ["system", "softness", "switch", "further settings"]
     told = {row[0]: row[1:4] for row in rows}
     assert told["FEATURE"] == ["-", "-", "-"]

@@ -30,11 +30,12 @@ def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_p
     for name, count in (("report.html", 2), ("table.md", 1)):  # the page has it beside what won, too
         assert (tmp_path / "report" / name).read_text().count(warning) == count
     assert report.text.count(warning) == 1
-    table = report.analysis.seed_table
-    assert table is not None
-    marked = {(row, name) for row, cells in zip(table.seeds, table.rows, strict=True)
-              for name, cell in zip(table.systems, cells, strict=True) if cell and "†" in cell.marks}  # fmt: skip
-    assert marked == {(3, "T-LS")}
+    section = report.analysis.by_seed
+    assert section is not None
+    marked = [
+        (row[0], name) for row in section.rows for name, cell in zip(section.header, row, strict=True) if "†" in cell
+    ]
+    assert marked == [("3", "T-LS")]
     assert r"\dagger" in (tmp_path / "report" / "table.tex").read_text()
     named = {(c.system, c.baseline) for c in report.analysis.comparisons if c.outlying_seeds}
     assert named == {("T-LS", "BERT"), ("T-WSLS", "T-LS")}

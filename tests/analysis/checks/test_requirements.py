@@ -72,7 +72,7 @@ def test_equivalent_is_the_corrected_equivalence_test() -> None:
         result = _compare(margin)
         for c in result.comparisons:
             for phrase in (f"{c.system} equivalent to {c.baseline}", f"{c.baseline} equivalent to {c.system}"):
-                assert require(result, phrase).is_met == (c.alike < 0.05)  # type: ignore[operator]
+                assert require(result, phrase).is_met == (c.equivalence_p < 0.05)  # type: ignore[operator]
     assert require(result, f"{T_LS} equivalent to {BASE}").is_met  # within .5, although it is better
 
 

@@ -8,7 +8,8 @@ from scipy import stats
 
 from analysis.comparisons.ensembles import EnsembleTable
 from analysis.readers.results import read_records
-from analysis.rendering.pages import render_markdown
+from analysis.rendering.document import render_markdown
+from analysis.rendering.study import build_document
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from trainables.utils.errors import UserError
@@ -59,9 +60,9 @@ def test_the_ensemble_of_copies_is_the_single_run(tmp_path: Path) -> None:
 
 def test_the_report_has_the_table_only_for_several_seeds(tmp_path: Path) -> None:
     several, one = (analyse(tmp_path / str(len(seeds)), study_runs(seeds, grid=False)) for seeds in ((1, 2, 3), (1,)))
-    assert "## Ensembles of the seeds" in render_markdown(several)
+    assert "## Ensembles of the seeds" in render_markdown(build_document(several))
     assert one.ensembles is None
-    assert "Ensembles" not in render_markdown(one)
+    assert "Ensembles" not in render_markdown(build_document(one))
 
 
 def test_a_system_that_lacks_a_seed_has_no_ensemble(tmp_path: Path) -> None:

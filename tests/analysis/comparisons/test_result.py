@@ -22,7 +22,7 @@ def nest(row: dict[str, Any]) -> dict[str, Any]:
         inner[key] = None if isinstance(value, float) and np.isnan(value) else value
     nested["interval"] = (nested["low"], nested["high"])
     for place, keys in (
-        (nested, ("interval", "record", "without_worst_seeds")),
+        (nested, ("interval", "wins_ties_losses", "without_worst_seeds")),
         (nested["targets"], ("both", "queries", "seeds")),
     ):
         for key in keys:
@@ -49,7 +49,7 @@ def test_the_frame_has_the_content_of_the_comparisons(frame: pd.DataFrame, setti
     assert not [name for name in table if isinstance(table[name].iloc[0], dict)]
     for (_, row), comparison in zip(table.iterrows(), result.comparisons, strict=True):
         expected = comparison.as_dict()
-        found = {"free": {}} | nest(row.to_dict())
+        found = {"distribution_free": {}} | nest(row.to_dict())
         assert {key: found[key] for key in expected} == expected
         assert found["p"] == comparison.p
         assert found["p_corrected"] == comparison.adjusted[settings.correction]
@@ -59,9 +59,14 @@ def test_columns_are_the_same_whatever_is_missing() -> None:
     """A study that is appended to another one needs no new columns, but for free tests and pooled seeds."""
     columns = [list(compare(frame, ["BERT"]).frame()) for frame in (made(), made(seeds=1), made(queries=1))]
     assert columns[0] == columns[1] == columns[2]
-    assert {"adjusted.holm", "targets.both.p", "low", "p_corrected", "record.wins", "without_worst_seeds.p"} <= {
-        *columns[0]
-    }
+    assert {
+        "adjusted.holm",
+        "targets.both.p",
+        "low",
+        "p_corrected",
+        "wins_ties_losses.wins",
+        "without_worst_seeds.p",
+    } <= {*columns[0]}
 
 
 def describe(frame: pd.DataFrame, **settings: Any) -> str:

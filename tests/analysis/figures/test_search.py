@@ -52,43 +52,6 @@ def changed(analysis: ReportData, objectives: tuple[str, ...] | None = None, **c
     return build_report_data(Results(plan, "0", of.runs, search.model_copy(update={"systems": systems})))
 
 
-def test_every_complete_configuration_has_its_line(made: Searched, analysis: ReportData) -> None:
-    figure = search_figures.plot_parallel_coordinates(analysis, "T-LS")
-    first, _, *others = figure.axes
-    (lines,), (black,) = first.collections, first.lines
-    complete = [proposal for proposal in made.systems["T-LS"]["proposals"] if proposal["state"] == "complete"]
-    scores = [segment[0][1] for segment in lines.get_segments()]
-    assert scores == list(lines.get_array()) == sorted(proposal["objectives"]["R10@1"] for proposal in complete)
-    assert first.get_title() == "T-LS: 33 configurations\nleft out: 2 pruned, 1 not complete"
-    (chosen,) = [one for one in complete if one["configuration_id"] == made.systems["T-LS"]["winner"]]
-    assert black.get_ydata()[0] == chosen["objectives"]["R10@1"]
-    names = sorted(made.systems["T-LS"]["grid"])
-    for name, axis, point in zip(names, others, black.get_xydata()[1:], strict=True):
-        ticks = zip(axis.get_yticks(), axis.get_yticklabels(), strict=True)
-        heights = {label.get_text(): axis.transData.transform((0, at))[1] for at, label in ticks}
-        value = chosen["values"].get(name)
-        text = value if isinstance(value, str) else "None" if value is None else f"{value:g}"
-        assert heights[text] == pytest.approx(first.transData.transform(point)[1])
-
-
-def test_every_complete_configuration_is_a_point_of_each_slice(made: Searched, analysis: ReportData) -> None:
-    system = made.systems["T-LS"]
-    complete = [proposal for proposal in system["proposals"] if proposal["state"] == "complete"]
-    axes = search_figures.plot_slices(analysis, "T-LS").axes[:-1]  # without that of the colours
-    assert [axis.get_xlabel() for axis in axes] == ["learning rate", "schedule", "switch"]
-    for axis, name in zip(axes, ("learning_rate", "schedule", "switch"), strict=True):
-        labels = dict(zip(axis.get_xticks(), (label.get_text() for label in axis.get_xticklabels()), strict=True))
-        having = [p for p in complete if name in p["values"]]
-        expected = sorted((p["objectives"]["R10@1"], f"{p['values'][name]}") for p in having)
-        points = [(y, labels[x]) for x, y in axis.collections[0].get_offsets()]
-        if name == "learning_rate":
-            expected = sorted((p["objectives"]["R10@1"], f"{p['values'][name]:g}") for p in having)
-        assert sorted(points) == expected
-        rings = [line for line in axis.lines if line.get_label() == "chosen"]
-        of_chosen = [p for p in having if p["configuration_id"] == system["winner"]]
-        assert [ring.get_ydata()[0] for ring in rings] == [p["objectives"]["R10@1"] for p in of_chosen]
-
-
 def test_the_front_is_marked_and_the_chosen_one_ringed(made: Searched, analysis: ReportData) -> None:
     for name in ("LS", "T-LS"):
         (axis,) = search_figures.plot_pareto_front(analysis, name).axes
@@ -103,6 +66,7 @@ def test_the_front_is_marked_and_the_chosen_one_ringed(made: Searched, analysis:
         (ring,) = axis.lines
         assert tuple(value[0] for value in ring.get_data()) == objectives[system["winner"]]
         assert (axis.get_xlabel(), axis.get_ylabel()) == ("dev R10@1", "dev ECE (less is better)")
+    assert axis.get_title() == "T-LS: 33 configurations\nleft out: 2 pruned, 1 not complete"
 
 
 def test_one_objective_has_no_front(analysis: ReportData) -> None:
@@ -146,7 +110,7 @@ def _failed(proposals: tuple[Any, ...]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("objectives", [("R10@1",), ("R10@1", "ECE")])
 @pytest.mark.parametrize(("change", "shown"), [
     (lambda proposals: (), []), (lambda proposals: proposals[:1], ["pareto_front"]), (_failed, []),
-    (_one_value, ["pareto_front"]), (_constant, ["hyperparameters", "parallel_coordinates", "pareto_front"]),
+    (_one_value, ["pareto_front"]), (_constant, ["pareto_front"]),
 ])  # fmt: skip
 def test_a_poor_search_has_the_figures_that_say_something(
     change: Any, shown: list[str], objectives: tuple[str, ...], analysis: ReportData, tmp_path: Path
@@ -190,19 +154,6 @@ def test_the_chosen_one_has_its_interval_where_lines_have_none(analysis: ReportD
     assert [end for _, end in bar.get_segments()[0]] == pytest.approx([low, high])
 
 
-def test_bars_are_the_importances(analysis: ReportData) -> None:
-    (axis,) = search_figures.plot_importances(analysis).axes
-    rows = [row for row in analysis.importances if row.system == "T-LS"]
-    widths = [bar.get_width() for bar in axis.patches]
-    assert widths == [row.shares[objective] for objective in ("R10@1", "ECE") for row in rows]
-
-
-def test_a_study_without_a_search_has_none_of_them(analysis: ReportData) -> None:
+def test_a_study_without_a_search_has_no_front(analysis: ReportData) -> None:
     silent = build_report_data(Results(analysis.results.plan, "0", analysis.results.runs))
-    for plot in (
-        search_figures.plot_parallel_coordinates,
-        search_figures.plot_slices,
-        search_figures.plot_pareto_front,
-    ):
-        assert plot(silent, "T-LS") is None
-    assert search_figures.plot_importances(silent) is None
+    assert search_figures.plot_pareto_front(silent, "T-LS") is None

@@ -7,31 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
-from markupsafe import Markup
 
+from analysis.rendering.document import Document, render_html
 from analysis.rendering.escaping import Raw, escape_latex, escape_markdown, escape_markdown_cell, render_template
-from analysis.rendering.sections import Section
+from analysis.suites.plan import SuitePlan
+from analysis.tables.section import Section
 
 TEXTS = st.text(st.sampled_from("ab1 -.|<>&\"'$%#_{}~^\\[]±ε▲\n/!"), max_size=30)
 
 
 def _render_page(section: Section) -> str:
-    return render_template(
-        "report.html.j2",
-        title=section.title,
-        main_table=section,
-        notes=[section.legend],
-        sections=[section],
-        style=Markup(""),
-        script=Markup(""),
-        answers=[(section.title, [section.legend])],
-        figures=[("", section.legend)],
-        runs=section,
-        links={},
-        plan_hash=section.title,
-        plan_version=1,
-        plan_text=section.legend,
+    texts = [section.legend]
+    plan = SuitePlan.model_construct(suite=section.title)
+    document = Document(
+        section.title, texts, [(section.title, texts)], [section, section], plan, section.title, texts, links={"y": "x"}
     )
+    return render_html(document, {"effects": b""})
 
 
 @given(TEXTS)
@@ -71,9 +62,8 @@ def test_raw_text_is_printed_as_it_is_and_all_other_text_escaped() -> None:
         "header": ["a_b", Raw(r"\textbf{b}")],
         "rows": [["-", "x & y"]],
         "environment": "table*",
-        "notes": [Raw("50 %")],
     }
-    shown = render_template("tables.tex.j2", tables=[table])
+    shown = render_template("report.tex.j2", floats=[table], document={"notes": [Raw("50 %")]})
     assert r"\caption{50 \% of a\_b}" in shown
     assert r"\begin{tabular}{l{r}}" in shown
     assert r"a\_b & \textbf{b} \\" in shown
@@ -82,5 +72,5 @@ def test_raw_text_is_printed_as_it_is_and_all_other_text_escaped() -> None:
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:
-    with pytest.raises(UndefinedError, match="conclusion"):
-        render_template("report.md.j2", title="t", main_table=None, notes=[], sections=[])
+    with pytest.raises(UndefinedError, match="conclusions"):
+        render_template("report.md.j2", document={"title": "t"})

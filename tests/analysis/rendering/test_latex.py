@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.results import read_records
-from analysis.rendering.latex import _format_seed_cell, escape_latex, render_latex
+from analysis.rendering.document import render_latex
+from analysis.rendering.latex import _format_cell, escape_latex
+from analysis.rendering.study import build_document
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.searching import searched
@@ -35,7 +37,7 @@ def _balanced(source: str) -> bool:
 def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
     made = study_runs(seeds=(1, 2, 3, 4, 5))
     write_records(tmp_path, plan_of(made, seeds=[1, 2, 3, 4, 5]), made)
-    source = render_latex(build_report_data(read_records(tmp_path)))
+    source = render_latex(build_document(build_report_data(read_records(tmp_path))))
     tables = _tables(source)
     assert {label: len(lines) - 1 for label, lines in tables.items()} == {
         "main": 7, "comparisons-variants": 5, "comparisons-sanity": 2, "groups": 5, "corrections": 7,
@@ -52,7 +54,7 @@ def test_a_study_has_its_main_table_and_its_comparisons(tmp_path: Path) -> None:
 def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
     made = searched(proposals=4, queries=(10, 20))
     write_records(tmp_path, made.plan, made.runs, made.search)
-    source = render_latex(build_report_data(read_records(tmp_path)))
+    source = render_latex(build_document(build_report_data(read_records(tmp_path))))
     tables = _tables(source)
     assert set(tables) == {
         "main",
@@ -61,12 +63,10 @@ def test_a_searched_study_has_also_what_its_search_gave(tmp_path: Path) -> None:
         "groups",
         "corrections",
         "confirmed",
-        "defaults",
         "seed-by-seed",
         "setup",
     }
     assert len(tables["confirmed"]) - 1 in (3, 4)
-    assert len(tables["defaults"]) - 1 == 5
     assert _columns(tables["main"][0]) == 6
     assert _balanced(source)
 
@@ -76,7 +76,7 @@ def test_nothing_that_a_user_wrote_is_a_command(tmp_path: Path, name: str) -> No
     made = study_runs(seeds=(1,), grid=False)
     families = [{"name": name, "comparisons": [["LS", "BERT"]]}]
     write_records(tmp_path, plan_of(made, seeds=[1], families=families, systems=["BERT", "LS", name]), made)
-    source = render_latex(build_report_data(read_records(tmp_path)))
+    source = render_latex(build_document(build_report_data(read_records(tmp_path))))
     assert _balanced(source)
     assert escape_latex(name) in source
     assert all(len({_columns(line) for line in lines}) == 1 for lines in _tables(source).values())
@@ -91,11 +91,11 @@ def test_text_is_escaped_once() -> None:
 @pytest.mark.parametrize(
     ("cell", "bold", "shown"),
     [
-        ("-12.3000 \N{DOWNWARDS DOUBLE ARROW}", False, r"$-$12.3000$^{\Downarrow}$"),
-        ("-12.3000 \N{DOWNWARDS DOUBLE ARROW}", True, r"\textbf{$-$12.3000}$^{\Downarrow}$"),
+        ("-12.3000 \N{DAGGER}", False, r"$-$12.3000$^{\dagger}$"),
+        ("-12.3000 \N{DAGGER}", True, r"\textbf{$-$12.3000}$^{\dagger}$"),
         ("-12.3000", True, r"\textbf{$-$12.3000}"),
         ("-", False, "-"),
     ],
 )
 def test_a_marked_number_keeps_its_sign(cell: str, bold: bool, shown: str) -> None:
-    assert _format_seed_cell(cell, bold) == shown
+    assert _format_cell(cell, bold) == shown

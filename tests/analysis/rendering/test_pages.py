@@ -12,19 +12,19 @@ import pytest
 
 from analysis.data.cost import compute_cost
 from analysis.readers.results import read_records
-from analysis.rendering.cells import format_terminal_table
-from analysis.rendering.latex import render_latex
-from analysis.rendering.pages import render_html, render_markdown, render_text
+from analysis.rendering.cells import format_p_value, format_terminal_table
+from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.document import render_html, render_latex, render_markdown, render_text
 from analysis.rendering.sections import (
     Section,
     build_corrections_section,
     build_runs_section,
-    build_sample_size_sections,
 )
+from analysis.rendering.study import build_document
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
-from analysis.tables.main import ReportData, build_report_data, format_p_value
+from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, scores, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
@@ -72,13 +72,18 @@ def _study(folder: Path, made: list[Made], **changes: object) -> ReportData:
     return build_report_data(read_records(folder))
 
 
+def _render_all(analysis: ReportData) -> list[str]:
+    document = build_document(analysis)
+    return [render(document) for render in (render_html, render_markdown, render_text, render_latex)]
+
+
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return _study(tmp_path_factory.mktemp("page") / "study", study_runs())
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(analysis: ReportData) -> None:
-    source = render_html(analysis, {"effects": b"<svg/>"})
+    source = render_html(build_document(analysis), {"effects": b"<svg/>"})
     found = _Page(source)
     assert {"link", "iframe", "object"}.isdisjoint(tag for tag, _ in found.elements)
     for tag, attributes in found.elements:
@@ -98,12 +103,12 @@ def test_the_page_is_well_formed_and_needs_nothing_else(analysis: ReportData) ->
 
 
 def test_every_format_shows_the_data_if_it_was_written(analysis: ReportData, tmp_path: Path) -> None:
-    without = [render_html(analysis, {}), render_markdown(analysis), render_text(analysis), render_latex(analysis)]
+    without = _render_all(analysis)
     made = study_runs()
     write_records(tmp_path, plan_of(made), made, statistics=STATISTICS | {"legend": EVIL})
     shown = build_report_data(read_records(tmp_path))
     assert shown.results.plan_hash == analysis.results.plan_hash
-    page, *texts = [render_html(shown, {}), render_markdown(shown), render_text(shown), render_latex(shown)]
+    page, *texts = _render_all(shown)
     rows = [["queries", "1,234", "40", "60"], ["words per query", "8.0", "7.3", "-"]]
     assert [["statistic", "train", "dev", "test"], *rows] in _Page(page).tables
     assert EVIL in _Page(page).words["p"]
@@ -116,11 +121,11 @@ def test_every_format_shows_the_data_if_it_was_written(analysis: ReportData, tmp
 
 
 def test_the_first_words_of_the_page_are_the_four_answers(analysis: ReportData) -> None:
-    source = render_html(analysis, {})
+    source = render_html(build_document(analysis), {})
     found = _Page(source)
     assert [tag for tag, _ in found.elements].index("dl") < [tag for tag, _ in found.elements].index("table")
     assert found.words["dt"] == "What was compared?What won?How sure is that?What did it cost?"
-    assert analysis.conclusion in html.unescape(source)
+    assert write_conclusion(analysis) in html.unescape(source)
     told = dict(answer_questions(analysis))
     assert told["What was compared?"][0].startswith(
         "LS, T-LS, WSLS and T-WSLS with BERT; T-WSLS with T-LS: R10@1 on docstrings, 60 test queries and 3 seeds."
@@ -157,10 +162,14 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
 def test_one_seed_is_said_to_say_nothing_of_others(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])
     assert "one seed says nothing about other seeds" in dict(answer_questions(found))["How sure is that?"][0]
-    for told in (render_text(found), render_markdown(found), render_html(found, {})):
+    for told in (
+        render_text(build_document(found)),
+        render_markdown(build_document(found)),
+        render_html(build_document(found), {}),
+    ):
         assert "on new queries, paired t-test" in told
         assert "One seed: the comparisons are for new queries" in told
-    assert "Mean ± standard deviation over 1 seed." in render_text(found)
+    assert "Mean ± standard deviation over 1 seed." in render_text(build_document(found))
 
 
 def test_what_was_declared_late_is_not_said_to_be_declared_before(tmp_path: Path) -> None:
@@ -169,7 +178,7 @@ def test_what_was_declared_late_is_not_said_to_be_declared_before(tmp_path: Path
     assert declared.startswith(
         "Declared before any test score, except for 1 that was added later and is exploratory: plan "
     )
-    assert "Exploratory, declared after test scores existed: WSLS over BERT" in render_html(found, {})
+    assert "Exploratory, declared after test scores existed: WSLS over BERT" in render_html(build_document(found), {})
 
 
 def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
@@ -198,12 +207,12 @@ def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:
     stored["summary"]["error"] = EVIL
     record.write_text(json.dumps(stored))
     found = build_report_data(read_records(tmp_path))
-    parsed = _Page(render_html(found, {}))
+    parsed = _Page(render_html(build_document(found), {}))
     assert [tag for tag, _ in parsed.elements].count("script") == 1
     assert [tag for tag, _ in parsed.elements].count("style") == 1
     assert any(f"failed: {EVIL}" in cell for row in parsed.tables[-1] for cell in row)
     assert parsed.words["title"] == f"{EVIL}: {EVIL}"
-    markdown = render_markdown(found)
+    markdown = render_markdown(build_document(found))
     assert not re.search(r"(?<!\\)<[a-z/!]", markdown)
     for table in re.findall(r"(?m)(?:^\|.*\n)+", markdown):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
@@ -221,7 +230,7 @@ def test_every_run_has_its_row(analysis: ReportData) -> None:
         assert row[place("dev R10@1")] == f"{run.evaluate_queries('dev', 'R10@1').mean():.4f}"
         assert (row[place("test R10@1")] == "-") == ("test" not in run.files)
         assert (row[place("trained")], row[place("shared")], row[place("seconds")]) == ("640", "0", "1.5")
-    assert _Page(render_html(analysis, {})).tables[-1][1:] == section.rows
+    assert _Page(render_html(build_document(analysis), {})).tables[-1][1:] == section.rows
 
 
 def test_failed_and_killed_runs_are_listed(tmp_path: Path) -> None:
@@ -246,7 +255,7 @@ def test_a_run_links_to_where_intact_files_say_it_is_and_nowhere_else(tmp_path: 
         (tmp_path / "runs" / made[number].id / "mirrored-dev.json").write_text(damaged)
     write_json(tmp_path / "runs" / made[6].id / "mirrored-dev.json", {"url": "https://a.test"}, with_checksum=True)
     DAMAGES["flipped"](tmp_path / "runs" / made[6].id / "mirrored-dev.json")
-    source = render_html(build_report_data(read_records(tmp_path)), {})
+    source = render_html(build_document(build_report_data(read_records(tmp_path))), {})
     links = [attributes["href"] for tag, attributes in _Page(source).elements if tag == "a"]
     assert links == [urls[made[1].id]]
 
@@ -261,15 +270,17 @@ def test_columns_of_numbers_are_told_apart() -> None:
 
 def test_numbers_are_set_to_the_right(analysis: ReportData) -> None:
     section = build_runs_section(analysis)
-    titles = [attributes for tag, attributes in _Page(render_html(analysis, {})).elements if tag == "th"]
+    titles = [
+        attributes for tag, attributes in _Page(render_html(build_document(analysis), {})).elements if tag == "th"
+    ]
     classes = [attributes.get("class") == "n" for attributes in titles[-len(section.header) :]]
     assert classes == [index in section.numeric_columns for index in range(len(section.header))]
     assert all(attributes["scope"] == "col" for attributes in titles)
 
 
 def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportData) -> None:
-    told = render_markdown(analysis)
-    assert told.splitlines()[2] == analysis.conclusion
+    told = render_markdown(build_document(analysis))
+    assert told.splitlines()[2] == write_conclusion(analysis)
     assert "- Skipped while reading the task: 3 x pair with an empty question" in told
     for name, count in (("variants", 5), ("sanity", 2)):
         assert f"## Comparisons: {name} ({count}, bonferroni)" in told
@@ -281,7 +292,7 @@ def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportD
 
 def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
     header, row = [f"column {n}" for n in range(14)], [f"{'v' * 12}{n:02}" for n in range(14)]
-    shown = format_terminal_table("t", header, [row], width=80)
+    shown = format_terminal_table(header, [row], width=80)
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
     assert shown.count("v") == 14 * 12
@@ -289,7 +300,8 @@ def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
 
 def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> None:
     found = _study(tmp_path, study_runs(), margin=0.05)
-    ((_, header, rows, legend, *_),) = build_sample_size_sections(found)
+    assert found.sample_size is not None
+    _, header, rows, legend, *_ = found.sample_size
     assert header == ["difference", "3 seeds", "6 seeds", "12 seeds"]
     assert [row[0] for row in rows] == ["0.01", "0.02", "0.05"]
     plan = found.results.plan
@@ -303,7 +315,7 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
             if cell != "never":
                 estimate = parts.to_difference_variance().estimate(seeds, int(cell.replace(",", "")))
                 assert (minimum_detectable_effect(estimate, 0.01) or 0.0) <= difference
-    assert "## Another study" in render_markdown(found)
+    assert "## Another study" in render_markdown(build_document(found))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +341,7 @@ def test_another_study_is_planned_for_differences_that_matter_and_never_for_more
 
 
 def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
-    assert build_sample_size_sections(_study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])) == []
+    assert _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1]).sample_size is None
 
 
 def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
@@ -347,11 +359,15 @@ def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
     )
     # BM25 is the same for all seeds, which leaves one comparison
     alone = "Spread over seeds, own: BERT over BM25, BERT over untrained."
-    for text in (render_markdown(found), render_text(found), render_latex(found)):
+    for text in (
+        render_markdown(build_document(found)),
+        render_text(build_document(found)),
+        render_latex(build_document(found)),
+    ):
         assert sentence in text
         assert alone in text
-    assert "two-way random effects, seeds pooled; bonferroni" in render_text(found)
-    assert "pooled" not in render_markdown(_study(tmp_path / "own", study_runs()))
+    assert "two-way random effects, seeds pooled; bonferroni" in render_text(build_document(found))
+    assert "pooled" not in render_markdown(build_document(_study(tmp_path / "own", study_runs())))
 
 
 def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
@@ -360,7 +376,7 @@ def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
         run.scores["test"] = scores("test", 60, (-1.0, 1.5, 4.0)[number % 3], number)
     found = _study(tmp_path, runs, seed_variance="pooled")
     assert [c.system for c in found.comparisons if c.pooled and c.pooled.varies_more] == ["WSLS"]
-    assert "Varies more over seeds than the others: WSLS over BERT." in render_markdown(found)
+    assert "Varies more over seeds than the others: WSLS over BERT." in render_markdown(build_document(found))
 
 
 def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
@@ -376,7 +392,7 @@ def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
 
 def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
     section = build_corrections_section(analysis)
-    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "maxt", "seed by seed"]
+    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "seed by seed"]
     assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
     assert all(len(row[-1].split(", ")) == 3 for row in section.rows)
     assert [row[5] for row in section.rows] == [format_p_value(c.classical) for c in analysis.comparisons]

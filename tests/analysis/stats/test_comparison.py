@@ -14,7 +14,7 @@ from scipy import stats
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, WinTieLoss, compare_family
 from analysis.stats.equivalence import tost
 from analysis.stats.estimate import Estimate
-from analysis.stats.multiple_testing import FROM_P, MaxT, adjust_p_values, max_t
+from analysis.stats.multiple_testing import CORRECTIONS, adjust_p_values
 from analysis.stats.paired_tests import estimate_over_both
 from analysis.stats.permutation_tests import sign_flip
 from analysis.stats.power import minimum_detectable_effect
@@ -22,7 +22,7 @@ from analysis.stats.two_way import two_way_anova
 
 METRICS = {"R10@1": 1, "MAP": 1, "ECE": -1}
 """Name -> 1 where more is better."""
-PERMUTATIONS, SEED = 100, 3
+SEED = 3
 
 PARTS = 700
 """Of one, in which differences are given: no binary fraction, so that sums that are equal are so but for rounding."""
@@ -56,11 +56,10 @@ def families(draw: st.DrawFn) -> tuple[ComparisonFamily, list[list[list[int]] | 
 every_setting = st.builds(
     ComparisonSettings,
     alpha=st.sampled_from([0.05, 0.2]),
-    correction=st.sampled_from(["bonferroni", "holm", "bh", "maxt"]),
+    correction=st.sampled_from(CORRECTIONS),
     margin=st.sampled_from([None, 1 / PARTS, 4 / PARTS]),
     tests=st.sampled_from([(), ("wilcoxon",), ("sign-flip", "wilcoxon")]),
     less_is_better=st.booleans(),
-    permutations=st.just(PERMUTATIONS),
     seed=st.just(SEED),
 )
 
@@ -93,7 +92,7 @@ def signs_of(values: list[int]) -> float:
 
 
 def student(values: list[Fraction] | list[float], level: float) -> tuple[float, float, float]:
-    """p, low and high, scipy's, of values with 12 decimals: max-T depends on the last digits where permutations tie."""
+    """p, low and high, scipy's, of values with 12 decimals."""
     sample = np.round([float(value) for value in values], 12)
     if len(set(values)) == 1:
         return agreeing(float(sample[0]), len(sample), level)
@@ -126,27 +125,6 @@ def head_of(table: list[list[int]] | None) -> tuple[str | None, Any]:
     return "both", both
 
 
-def permuted(tables: list[list[list[int]] | None]) -> MaxT | None:
-    """Max-T of the comparisons that have the most units; the others count as unrelated ones."""
-    known = [table for table in tables if head_of(table)[0]]
-    most = max((len(units_of(table)) for table in known if table), default=0)
-    largest = [table for table in known if table and len(units_of(table)) == most]
-    if not largest:
-        return None
-    shares = []
-    for table in largest:
-        if min(len(table), len(table[0])) == 1:
-            shares.append(1.0)
-            continue
-        ms = two_way_anova(np.array(table) / PARTS)
-        few, more = (ms.ms_seed, ms.ms_query) if len(table) <= len(table[0]) else (ms.ms_query, ms.ms_seed)
-        few, more = max(few, 0.01 * ms.ms_residual), max(more - ms.ms_residual, 0)
-        of_few = few / (few + more) if few + more else 1.0
-        shares.append(1 - of_few if len(table) <= len(table[0]) else of_few)
-    units = np.array([[float(v) for v in units_of(table)] for table in largest])
-    return max_t(np.round(units, 12), shares, len(tables) - len(largest), PERMUTATIONS, SEED)
-
-
 @settings(max_examples=25, phases=[Phase.generate])  # to shrink an example would take minutes
 @given(families(), every_setting)
 def test_every_column_is_what_its_definition_says(
@@ -155,14 +133,10 @@ def test_every_column_is_what_its_definition_says(
     family, tables = made
     found, heads = compare_family(family, how), [head_of(table) for table in tables]
     raw = [head(how.alpha)[0] if head else None for _, head in heads]
-    adjusted: dict[str, list[float | None]] = {name: adjust_p_values(raw, name) for name in FROM_P}
-    families_own = permuted(tables)
-    adjusted["maxt"] = families_own.adjust(raw) if families_own else raw
+    adjusted: dict[str, list[float | None]] = {name: adjust_p_values(raw, name) for name in CORRECTIONS}
     over_queries = [(test := one.targets.get("queries")) and test.p for one in found]
-    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in FROM_P}
+    adjusted_queries = {name: adjust_p_values(over_queries, name) for name in CORRECTIONS}
     single = how.alpha / len(tables)
-    if how.correction == "maxt" and families_own:
-        single = families_own.per_comparison_level(how.alpha)
     assert len(found) == len(tables)
     for place, (one, table) in enumerate(zip(found, tables, strict=True)):
         metric = family.metrics[place] if family.metrics else family.metric
@@ -170,13 +144,13 @@ def test_every_column_is_what_its_definition_says(
         assert (one.system, one.baseline, one.comparisons) == (f"new {place}", "old", len(tables))
         target, head = heads[place]
         assert one.target == target
-        assert list(one.adjusted) == [*FROM_P, "maxt"]
+        assert list(one.adjusted) == list(CORRECTIONS)
         for name, values in adjusted.items():
             assert one.adjusted[name] == near(values[place]), name
         assert one.adjusted_queries == {name: values[place] for name, values in adjusted_queries.items()}
         if table is None:
-            assert (one.difference, one.effect, one.record, one.interval, one.free) == (None, None, None, None, {})
-            assert (one.each_seed, one.detectable, one.alike, one.verdict) == ([], None, None, "not compared")
+            assert (one.difference, one.wins_ties_losses, one.interval, one.distribution_free) == (None, None, None, {})
+            assert (one.each_seed, one.detectable, one.equivalence_p, one.verdict) == ([], None, None, "not compared")
             assert one.classical is None
             continue
         gain = -1 if how.less_is_better else METRICS[metric]
@@ -210,23 +184,17 @@ def check_numbers(one: Comparison, table: list[list[int]], gain: int, correlatio
     assert one.difference == pytest.approx(float(mean), abs=1e-12)
     counted = tuple(sum((gain * value > 0) - (gain * value < 0) == sign for value in units) for sign in (1, 0, -1))
     if correlation:
-        assert one.record is None
+        assert one.wins_ties_losses is None
     else:
-        assert one.record == counted
-        better = sum((Fraction((gain * v > 0) * 2 + (v == 0), 2) for v in units), Fraction()) / len(units)
-        assert one.record is not None
-        assert one.record.superiority == pytest.approx(float(better))
-    deviation = np.std([float(v) for v in units], ddof=1) if len(set(units)) > 1 else 0
-    expected = 0.0 if mean == 0 else float(mean) / deviation if deviation else None
-    assert one.effect == near(expected)
+        assert one.wins_ties_losses == counted
 
 
 def check_free(one: Comparison, table: list[list[int]], single: float, how: ComparisonSettings) -> None:
     """Over seeds where there are several, over queries otherwise; refused where so few can never reach the level."""
     by_query, by_seed = sums(table)
     totals = by_seed if len(by_seed) > 1 else by_query
-    assert list(one.free) == list(how.tests)
-    for name, p in one.free.items():
+    assert list(one.distribution_free) == list(how.tests)
+    for name, p in one.distribution_free.items():
         if 2.0 ** (1 - len(totals)) > single:
             assert str(p).startswith(f"{name} over {len(totals)} cannot have a p-value below ")
         elif name == "sign-flip":
@@ -238,23 +206,20 @@ def check_free(one: Comparison, table: list[list[int]], single: float, how: Comp
 
 def check_headline(one: Comparison, head: Any, single: float, gain: int, how: ComparisonSettings) -> None:
     if not head:
-        assert (one.interval, one.detectable, one.alike) == (None, None, None)
+        assert (one.interval, one.detectable, one.equivalence_p) == (None, None, None)
         assert not one.is_decided
         return
-    if single > 0:
-        assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
-    else:
-        assert one.interval is None
+    assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
     assert one.difference is not None
     p, own = one.adjusted[how.correction], one.targets[str(one.target)]
     assert p is not None
     assert own is not None
     if how.margin is None:
-        assert one.alike is None
+        assert one.equivalence_p is None
     else:
-        assert one.alike is not None
+        assert one.equivalence_p is not None
     clear = p < how.alpha and one.difference != 0
-    alike = one.alike is not None and one.alike < how.alpha
+    alike = one.equivalence_p is not None and one.equivalence_p < how.alpha
     better = gain * one.difference > 0
     verdict = ("better" if better else "worse") if clear else "equivalent" if alike else "undecided"
     assert one.verdict in (verdict, "all values are equal")
@@ -290,16 +255,14 @@ def large_enough(draw: st.DrawFn) -> list[list[int]]:
 def test_distribution_free_tests_are_over_the_means_of_seeds(table: list[list[int]]) -> None:
     how = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
     (one,) = compare_family(ComparisonFamily("name", "task", "MAP", [("new", "old", np.array(table) / PARTS)]), how)
-    assert all(isinstance(p, float) for p in one.free.values())
+    assert all(isinstance(p, float) for p in one.distribution_free.values())
     check_free(one, table, how.alpha, how)
 
 
 @given(values=st.lists(st.integers(-2, 2), min_size=1, max_size=30))
-def test_the_chance_of_being_better_counts_a_tie_half_and_belongs_to_either_side_as_much(values: list[int]) -> None:
+def test_wins_of_one_side_are_losses_of_the_other(values: list[int]) -> None:
     own, other = WinTieLoss.from_differences(np.array(values) / 3), WinTieLoss.from_differences(np.array(values) / -3)
     assert own == (other.losses, other.ties, other.wins)
-    assert own.superiority + other.superiority == pytest.approx(1)
-    assert own.superiority == pytest.approx(float(np.mean((np.sign(values) + 1) / 2)))
     assert sum(own) == len(values)
 
 
@@ -314,7 +277,7 @@ def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
         if one.target is None or table is None:
             continue
         head = one_alone(table)
-        assert one.alike == pytest.approx(min(1, len(tables) * tost(head, margin)))
+        assert one.equivalence_p == pytest.approx(min(1, len(tables) * tost(head, margin)))
         seen = minimum_detectable_effect(typical(one, table, family, tables), alpha / len(tables))
         assert one.detectable == near(seen)
         assert math.isclose(head.mean, one.difference or 0.0, abs_tol=1e-12)
@@ -357,6 +320,6 @@ def test_draws_are_named_by_the_seed_of_the_settings() -> None:
             ComparisonFamily("name", "task", "MAP", [("new", "old", d)]),
             ComparisonSettings(tests=("sign-flip",), seed=seed),
         )
-        found[seed] = one.free["sign-flip"]
+        found[seed] = one.distribution_free["sign-flip"]
         assert found[seed] == sign_flip(np.round(d[0], 12), seed)
     assert found[0] != found[1]

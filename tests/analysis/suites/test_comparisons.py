@@ -88,17 +88,18 @@ def test_the_same_ids_of_other_queries_are(tmp_path: Path) -> None:
 
 
 def test_equivalence_is_corrected_over_the_suite(data: SuiteData, tmp_path: Path) -> None:
-    assert {each.alike for each in [*data.comparisons, *data.averages]} == {None}
+    assert {each.equivalence_p for each in [*data.comparisons, *data.averages]} == {None}
     margin = 0.12
     suite = built(tmp_path / "suite", margin=margin)
     for each in suite.comparisons:
         test = each.comparison.targets["both"]
         assert test is not None
-        assert each.alike is not None
-        assert each.comparison.alike is not None
-        assert each.alike >= each.comparison.alike
-        assert each.alike == pytest.approx(min(1, each.comparison.alike * 4), abs=1e-12) or each.comparison.alike == 1
-    alike = [each.alike for each in suite.averages if each.alike is not None]
+        own, inner = each.equivalence_p, each.comparison.equivalence_p
+        assert own is not None
+        assert inner is not None
+        assert own >= inner
+        assert own == pytest.approx(min(1, inner * 4), abs=1e-12) or inner == 1
+    alike = [each.equivalence_p for each in suite.averages if each.equivalence_p is not None]
     assert len(alike) == len(suite.averages)
     assert any("equivalent" in (each.verdict for each in items) for items in (suite.comparisons, suite.averages))
 

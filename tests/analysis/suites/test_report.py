@@ -10,7 +10,7 @@ import pytest
 from analysis import report
 from analysis.results import read_records
 from analysis.suites.data import build_suite_data
-from analysis.suites.report import render_text, write_suite_report
+from analysis.suites.report import write_suite_report
 from analysis.suites.results import open_suite, read_suite_folder
 from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
 from tests.analysis.suites.builders import write_suite
@@ -155,4 +155,3 @@ def test_a_damaged_plan_is_told(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text('{"plan": {"suite": "x"}}')
     with pytest.raises(UserError, match=r"suite\.json"), open_suite(str(tmp_path)):
         pass
-    assert "synthetic" in render_text(build_suite_data(read_suite_folder(folder)))

@@ -55,7 +55,7 @@ def test_comparisons_on_test_are_what_they_were(tmp_path: Path) -> None:
     assert (with_dev.folder / "comparisons.json").read_text().startswith(text.removesuffix("\n]"))
     assert with_dev.conclusion == without.conclusion
     assert with_dev.analysis.table == without.analysis.table
-    assert with_dev.analysis.seed_table == without.analysis.seed_table
+    assert with_dev.analysis.by_seed == without.analysis.by_seed
 
 
 def test_a_dev_family_before_the_others_is_no_headline(tmp_path: Path) -> None:

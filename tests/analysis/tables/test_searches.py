@@ -13,9 +13,10 @@ from analysis.data.configurations import collect_configurations
 from analysis.data.results import per_query
 from analysis.data.scores import Evaluator, list_splits
 from analysis.readers.results import read_records, read_wandb_files
+from analysis.rendering.document import render_html, render_markdown, render_text
 from analysis.rendering.notes import collect_notes
-from analysis.rendering.pages import render_html, render_markdown, render_text
-from analysis.tables import confirmation
+from analysis.rendering.study import build_document
+from analysis.tables.confirmation import build_confirmation_section
 from analysis.tables.frames import build_runs_frame
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records
@@ -115,7 +116,7 @@ def test_systems_are_compared_on_test_with_the_fresh_seeds(made: Searched, analy
             dev = [run for run in made.runs if run.configuration == row.configuration and run.seed in (1, 2, 3)]
             assert row.dev is not None
             assert row.dev[0] == pytest.approx(np.mean([metric(run.scores["dev"]) for run in dev]))
-    assert "seeds: 3 of the search on dev, 2 fresh ones on test" in render_text(analysis)
+    assert "seeds: 3 of the search on dev, 2 fresh ones on test" in render_text(build_document(analysis))
     assert not any("undeclared" in note for note in analysis.table.notes)
 
 
@@ -126,7 +127,7 @@ def test_without_confirmation_test_scores_belong_to_the_seeds_of_the_search(tmp_
     assert analysis.table.seeds == 3
     assert analysis.confirmed == []
     assert all(c.difference is not None for c in analysis.comparisons)
-    assert "Search, confirmed and test" not in render_text(analysis)
+    assert "Search, confirmed and test" not in render_text(build_document(analysis))
 
 
 def test_what_the_race_dropped_is_no_fault_and_is_never_chosen(made: Searched, analysis: ReportData) -> None:
@@ -176,7 +177,8 @@ def test_the_luck_of_a_search_by_hand(made: Searched, analysis: ReportData) -> N
         assert other.confirmed is not None
         assert other.confirmed[0] == pytest.approx(mean(default, (11, 12)))
         assert (other.gain, other.test) == (None, None)
-    for shown in (render_text(analysis), render_markdown(analysis), render_html(analysis, {})):
+    document = build_document(analysis)
+    for shown in (render_text(document), render_markdown(document), render_html(document)):
         assert "Search, confirmed and test" in shown
         assert f"{rows['T-LS', True].gain:+.4f}" in shown
 
@@ -192,8 +194,8 @@ def test_a_default_outside_the_grid_has_a_gain_on_fresh_seeds_only(tmp_path: Pat
     row = next(row for row in analysis.confirmed if (row.system, row.tuned) == ("T-LS", True))
     assert (row.gain, row.optimism) == (None, None)
     assert row.fresh_gain is not None
-    assert "The default is not in the grid of T-LS" in render_text(analysis)
-    assert "not in the grid of LS" not in render_text(analysis)
+    assert "The default is not in the grid of T-LS" in render_text(build_document(analysis))
+    assert "not in the grid of LS" not in render_text(build_document(analysis))
 
 
 def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> None:
@@ -201,9 +203,11 @@ def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> Non
     for system in made.systems.values():
         system["untuned"] = system["winner"]
     write_records(tmp_path, made.plan, made.runs, made.search)
-    rows = build_report_data(read_records(tmp_path)).confirmed
+    analysis = build_report_data(read_records(tmp_path))
+    rows, section = analysis.confirmed, build_confirmation_section(analysis.results.plan, analysis.confirmed)
     assert [(row.gain, row.fresh_gain, row.optimism) for row in rows] == [(0.0, 0.0, 0.0)] * 2
-    assert all("= default" in cells[1] for cells in confirmation.format_rows(rows))
+    assert section is not None
+    assert all("= default" in cells[1] for cells in section.rows)
 
 
 def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from scipy import stats
 from analysis.data.results import per_query
 from analysis.figures import strata as strata_figure
 from analysis.readers.results import read_records
-from analysis.rendering.latex import render_latex
-from analysis.rendering.pages import render_html, render_markdown
+from analysis.rendering.document import render_html, render_latex, render_markdown
+from analysis.rendering.study import build_document
 from analysis.report import write_report
 from analysis.stats.paired_tests import run_tests
 from analysis.tables.main import ReportData, build_report_data
@@ -88,7 +88,7 @@ def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: 
             == own["difference_high"].isna().all()
             == (name == "difficulty/BERT_loss")
         )
-    assert "these differences have no interval" in render_markdown(analysis)
+    assert "these differences have no interval" in render_markdown(build_document(analysis))
 
 
 def test_one_seed_is_scipys_interval_over_queries(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_one_seed_is_scipys_interval_over_queries(tmp_path: Path) -> None:
     oracle = stats.ttest_1samp(gap, 0).confidence_interval(0.95)
     assert row.difference is not None
     assert row.difference == pytest.approx((gap.mean(), oracle.low, oracle.high))
-    assert "for new queries (one seed)" in found.strata.format_legend(found.results.plan)
+    assert "for new queries (one seed)" in found.strata.to_sections(found.results.plan)[-1].legend
 
 
 def test_a_stratum_of_one_query_has_no_interval() -> None:
@@ -118,7 +118,7 @@ def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
     found = _study(tmp_path, runs)
     assert found.strata is not None
     assert found.strata.shown == ("BERT", "LS")
-    header, rows = found.strata.to_cells(found.strata.attributes[0])
+    _, header, rows, *_ = found.strata.to_sections(found.results.plan)[0]
     assert header == ["turns", "queries", "BERT", "LS", "difference"]
     assert all(row[-1].startswith("-") for row in rows)
 
@@ -134,8 +134,8 @@ def test_where_nothing_is_tested_the_development_set_counts(tmp_path: Path) -> N
     table = found.strata.to_frame()
     for system, own in table[table["attribute"] == "domain"].groupby("system"):
         assert (own["mean"] * own["queries"]).sum() / 40 == pytest.approx(values[system].max())
-    assert "by the same scores" in found.strata.format_legend(found.results.plan)
-    assert "By turns, on dev" in render_markdown(found)
+    assert "by the same scores" in found.strata.to_sections(found.results.plan)[-1].legend
+    assert "By turns, on dev" in render_markdown(build_document(found))
 
 
 def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
@@ -179,7 +179,11 @@ def test_queries_that_are_not_those_of_the_runs_are_refused(tmp_path: Path, chan
 
 def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> None:
     assert analysis.strata is not None
-    told, source, paper = render_markdown(analysis), render_html(analysis, {}), render_latex(analysis)
+    told, source, paper = (
+        render_markdown(build_document(analysis)),
+        render_html(build_document(analysis), {}),
+        render_latex(build_document(analysis)),
+    )
     for attribute in analysis.strata.attributes:
         assert f"## By {attribute.title}, on test" in told
         assert f"<h2>By {attribute.title}, on test</h2>" in source

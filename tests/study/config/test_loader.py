@@ -198,7 +198,7 @@ MISTAKES = [
     ("task.libraries=numpy", "task.libraries: 'numpy'", "a list in brackets"),
     ("task.libraries=[3]", "task.libraries: 3", "a valid string"),
     ("analysis.alpha=1", "analysis.alpha: 1", "less than 1"),
-    ("analysis.correction=fdr", "analysis.correction: 'fdr'", "'bonferroni', 'holm', 'bh' or 'maxt'"),
+    ("analysis.correction=fdr", "analysis.correction: 'fdr'", "'bonferroni', 'holm' or 'bh'"),
     ('analysis.comparisons=["LS"]', "analysis.comparisons: ['LS']", 'pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
     ('analysis.comparisons=[["LS"]]', "analysis.comparisons: [['LS']]", "pairs of systems"),
     (

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from sentence_transformers import CrossEncoder
 
 from analysis.readers.results import read_records
+from analysis.rendering.conclusion import write_conclusion
 from analysis.tables.main import ReportData, build_report_data
 from study import api
 from study.config.schema import Study
@@ -123,7 +124,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(
     metadata = yaml.safe_load(card.split("---\n")[1])
     assert metadata["pipeline_tag"] == "text-ranking"
     assert metadata["library_name"] == "sentence-transformers"
-    assert finished.analysis.conclusion.split(";")[0] in card
+    assert write_conclusion(finished.analysis).split(";")[0] in card
     assert "BERT over untrained (R5@1)" in card
     assert "A pair of more than 32 tokens is cut as in the study" in card
     assert str(tmp_path) not in card

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from analysis.data.plan import Plan
 from analysis.readers.results import read_records
-from analysis.rendering.cells import format_legend
 from analysis.rendering.notes import collect_notes
+from analysis.rendering.sections import build_main_section
 from analysis.tables.main import ReportData, build_report_data
 from study.config.schema import Study
 from study.plan.analysis_plan import build_plan, register_plan
@@ -177,7 +177,7 @@ def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_r
     assert {r.labels["epsilon"] for r in trained if r.labels["variant"] == "LS"} == {0.3}
     own = report(tmp_path)
     assert own.confirmed == []
-    assert "2 of them those of the search" in format_legend(own.table)
+    assert "2 of them those of the search" in build_main_section(own).legend
     assert not any("incomplete" in note for note in collect_notes(own))
 
 

@@ -1,0 +1,43 @@
+"""A table of the report as plain text, which every format renders."""
+
+import re
+from typing import NamedTuple
+
+_NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
+_NONE = ("-", "incomplete", "")
+"""Cells without a value."""
+MAX_COLUMNS = 8
+"""Most columns of scores on an upright page."""
+
+
+class Section(NamedTuple):
+    """One table of the report.
+
+    Attributes:
+        title: title of the table.
+        header: titles of the columns.
+        rows: cells as plain text.
+        legend: description of the columns.
+        is_wide: True if the table does not fit on an upright page.
+        bold: bold cells, by row and column.
+        label: name of the table in a paper; empty if LaTeX leaves it out.
+        caption: description of the columns in a paper. If empty, the legend.
+        in_terminal: True if the terminal shows it.
+    """
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    legend: str
+    is_wide: bool = False
+    bold: frozenset[tuple[int, int]] = frozenset()
+    label: str = ""
+    caption: str = ""
+    in_terminal: bool = False
+
+    @property
+    def numeric_columns(self) -> set[int]:
+        """Indices of the columns that hold numbers and nothing else."""
+        columns = enumerate([row[index] for row in self.rows] for index in range(len(self.header)))
+        known = {index: [cell for cell in cells if cell not in _NONE] for index, cells in columns}
+        return {index for index, cells in known.items() if cells and all(map(_NUMBER.match, cells))}
