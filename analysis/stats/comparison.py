@@ -9,7 +9,7 @@ from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import CORRECTIONS, FROM_P, PERMUTATIONS, adjust_p_values, max_t_of_largest
 from analysis.stats.paired_tests import effect_size, estimate_all, estimate_each_seed
-from analysis.stats.permutation_tests import run_or_refuse
+from analysis.stats.permutation_tests import run_tests
 from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
@@ -128,8 +128,7 @@ class Comparison:
             Penha and Hauff (2021, Table 2), which says nothing about new seeds.
         interval: confidence interval of the difference, simultaneous for the family.
         each_seed: p-value of the test over queries for each seed alone.
-        free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests are over
-            seeds, or over queries if there is one seed.
+        free: p-value of each distribution-free test, by name; over seeds, or over queries if there is one seed.
         effect: mean divided by standard deviation of the seed-averaged differences.
         record: wins, ties and losses. None also for a correlation.
         alike: corrected p-value of the equivalence test. None if there is no margin.
@@ -164,7 +163,7 @@ class Comparison:
     adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
     each_seed: list[float]
-    free: dict[str, float | str]
+    free: dict[str, float]
     effect: float | None
     record: WinTieLoss | None
     alike: float | None
@@ -312,7 +311,7 @@ def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> li
                 adjusted_queries={name: values[index] for name, values in adjusted_queries.items()},
                 interval=_simultaneous_interval(head, single_level),
                 each_seed=[e.test().p for e in estimate_each_seed(d)] if d is not None and min(d.shape) > 1 else [],
-                free=run_or_refuse(settings.tests, d, single_level, settings.seed) if d is not None else {},
+                free=run_tests(settings.tests, d, settings.seed) if d is not None else {},
                 effect=None if averaged is None else effect_size(averaged[None]),
                 record=None
                 if averaged is None or family.is_correlation
