@@ -172,7 +172,7 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     register_sweep_trial(study.folder, configuration)
     with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger, LiveView() as view:
         wandb_logger.log_document("plan")
-        trials = StudyTrials(scheduler, wandb_logger, open_result.make_uploader())
+        trials = StudyTrials(scheduler, wandb_logger, open_result.remote_records)
         run_trials([trials], open_result.cluster, view)
         backfill_evaluations(
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
