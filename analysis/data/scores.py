@@ -113,7 +113,7 @@ class Evaluator:
         return _evaluate_metric(metric, layouts[0], np.mean(scores, axis=0), where)
 
     def evaluate_overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
-        """Compute one number for each of these metrics of sentence pairs; NaN where one of its scores is NaN.
+        """Compute one number for each metric over all its queries or pairs; NaN where one of its scores is NaN.
 
         Raises:
             UserError: as for `evaluate_queries`.
@@ -122,7 +122,8 @@ class Evaluator:
         columns, values = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
         for measure in map(get_measure, metrics):
             try:
-                has_nan = np.isnan(scores[_mask_covered_pairs(measure, layout)]).any()
+                covered = _mask_covered_pairs(measure, layout) if measure.sts_correlation else slice(None)
+                has_nan = np.isnan(scores[covered]).any()
                 values.append(float("nan") if has_nan else measure.compute_overall(*columns))
             except ValueError as error:
                 raise UserError(where, error, _EXPECTED_PAIRS) from error
