@@ -28,7 +28,8 @@ from trainables.utils.errors import UserError
 from trainables.utils.files import write_atomically
 from trainables.utils.hashing import hash_json
 
-Item, Answer = TypeVar("Item"), TypeVar("Answer")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 _RETRY_INTERVAL_S = 60.0
 """Seconds after a failed upload in which no other is tried."""
 _MAX_TRANSFERS = 16

@@ -75,12 +75,7 @@ class RunStore:
         return None if value is None else float(value)
 
     def compute_per_query(self, run_id: str, metric: str, split: Split = "dev") -> Floats:
-        """Return a metric of each query of a finished evaluation.
-
-        Args:
-            run_id: id of the run.
-            metric: name of a metric that has a value for each query.
-            split: split of the evaluation.
+        """Return a metric of each query of a finished evaluation, if it has such values.
 
         Returns:
             (queries,) values in the sorted order of the queries, read-only. For a metric of sentence pairs, (distinct

@@ -21,7 +21,7 @@ from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, read_head, write_atomically
 
-METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
+_METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
 """Sampler of the study -> the most similar method of the W&B server."""
 
 _ORIGIN = "made from its own search space by"
@@ -79,13 +79,9 @@ class _Sweep(NamedTuple):
     """Sweep of a variant, or of one branch of its search space."""
 
     variant: str
-    suffix: str | None
+    name: str
     points: Sequence[Params]
     n_runs: int
-
-    @property
-    def name(self) -> str:
-        return self.variant if self.suffix is None else f"{self.variant} {self.suffix}"
 
     @property
     def file_name(self) -> str:
@@ -130,9 +126,10 @@ def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
     """
     points = list(enumerate_space(make_system_space(study, variant)))
     groups = split_into_branches(points) if study.search.sampler == "grid" else [points]
-    for branch in groups:
-        suffix = _name_branch(branch) if len(groups) > 1 else None
-        yield _Sweep(variant, suffix, branch, len(branch) if len(groups) > 1 else runs)
+    if len(groups) == 1:
+        yield _Sweep(variant, variant, points, runs)
+    else:
+        yield from (_Sweep(variant, f"{variant} {_name_branch(branch)}", branch, len(branch)) for branch in groups)
 
 
 def _name_branch(branch: Sequence[Params]) -> str:
@@ -157,7 +154,7 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep) -> str:
         "name": f"{study.name} {sweep.name}",
         "project": study.project,
         "program": "study/run.py",
-        "method": METHODS[study.search.sampler],
+        "method": _METHODS[study.search.sampler],
         "metric": {"name": "objective", "goal": get_directions(get_objectives(study))[0]},
         "run_cap": sweep.n_runs,
         "command": [*command, "--sweep", "${args_no_hyphens}"],
@@ -170,10 +167,9 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep) -> str:
 
 
 def _format_comment(study: Study, source: StudyReference, sweep: _Sweep) -> str:
-    export = shlex.join(["python", "-m", "study.run", *source.arguments, "--export-sweep"])
     lines = [
         f"{sweep.name} of the study {study.name}, {_ORIGIN}",
-        f"    {export}",
+        f"    {shlex.join(['python', '-m', 'study.run', *source.arguments, '--export-sweep'])}",
         "To run it, in the folder in which the study is run:",
         f"    wandb sweep {sweep.file_name}",
         f"    wandb agent {shlex.quote(f'ENTITY/{study.project}/ID')}",
