@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 from statistics import fmean, median
 
+from study.config.schema import TrackingMode
 from study.records import run_record as record
 from study.records.run_store import RunStore
-from study.tracking import Tracking, TrackingMode, WandbLogger
+from study.tracking import Tracking, WandbLogger
 from tests.wandb_server import Server
 
 
