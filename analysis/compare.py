@@ -1,7 +1,7 @@
 """Compares systems by scores or by runs, which need not come from a study.
 
     python -m analysis.compare SCORES.csv [--metric M] [--baseline NAME ...] [--alpha .05] [--correction bonferroni]
-                               [--margin M] [--test sign-flip] [--seeds own|pooled] [--require PHRASE ...] [--json FILE]
+                               [--margin M] [--test sign-flip] [--seeds own|pooled] [--json FILE]
     python -m analysis.compare --qrels QRELS --metric nDCG@10 --runs NAME=FILE[,FILE...] NAME=FILE[,FILE...] ...
                                [--missing zero|drop] [--part SUBSET/SPLIT] [...]
 
@@ -26,7 +26,6 @@ import pandas as pd
 
 from analysis.checks.collapsed import find_outlying_seeds, name_outlying_seeds
 from analysis.checks.ranks import rank_systems
-from analysis.checks.requirements import RequirementResult, check_requirement
 from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable, build_score_table
@@ -38,10 +37,10 @@ from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.stats.permutation_tests import TESTS
 from analysis.stats.variance_components import estimate_variance_components
-from trainables.utils.cli import Parser, print_error, print_escaped, report_errors, write_json_option
+from trainables.utils.cli import Parser, print_escaped, report_errors, write_json_option
 from trainables.utils.errors import UserError
 
-__all__ = ["ComparisonResult", "compare", "format_result", "main", "read_runs", "read_score_file", "require"]
+__all__ = ["ComparisonResult", "compare", "format_result", "main", "read_runs", "read_score_file"]
 
 
 def compare(
@@ -107,33 +106,8 @@ def compare(
     )
 
 
-def require(result: ComparisonResult, phrase: str) -> RequirementResult:
-    """Check whether a comparison shows what is required of it, by its corrected tests.
-
-    Args:
-        result: comparisons of a table of scores.
-        phrase: "A better than B", "A not worse than B" or "A equivalent to B" with names of systems. The last two need
-            a margin in the settings.
-
-    Raises:
-        UserError: if the phrase cannot be read, names an unknown system or a pair that is not compared, or needs a
-            margin that is not set.
-
-    Example:
-        >>> import pandas as pd
-        >>> values = {"BERT": [0.5, 0.6, 0.4, 0.7], "LS": [0.6, 0.8, 0.5, 0.8]}
-        >>> rows = [(system, query, value) for system in values for query, value in enumerate(values[system])]
-        >>> result = compare(pd.DataFrame(rows, columns=["system", "query", "value"]), ["BERT"])
-        >>> print(require(result, "LS better than BERT"))
-        LS better than BERT: met (difference +0.1250, corrected p 0.0154, alpha 0.05, for these runs)
-        >>> require(result, "BERT better than LS").is_met
-        False
-    """
-    return check_requirement(phrase, list(result.scores.values), result.comparisons, result.settings, result.missing)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure or a requirement not met."""
+    """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores or runs.")
     parser.add_argument(
         "scores", type=Path, nargs="?", help="CSV or Parquet file: system, value, optionally seed and query"
@@ -167,19 +141,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         default="own",
         help="variation between seeds: each comparison's own, or pooled over all of them",
     )
-    parser.add_argument(
-        "--require",
-        action="append",
-        default=[],
-        metavar="PHRASE",
-        help='status 1 unless "A better than B", "A not worse than B" or "A equivalent to B"; may be repeated',
-    )
     parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
     return report_errors("analysis.compare", lambda: _compare(arguments))
 
 
-def _compare(arguments: argparse.Namespace) -> int:
+def _compare(arguments: argparse.Namespace) -> None:
     _check_options(arguments.alpha, arguments.margin)
     settings = ComparisonSettings(
         arguments.alpha,
@@ -192,18 +159,11 @@ def _compare(arguments: argparse.Namespace) -> int:
     notes: list[str] = []
     scores, where = _read_input(arguments, notes)
     result = compare(scores, arguments.baseline, settings, where)
-    requirements = [require(result, phrase) for phrase in arguments.require]
     if arguments.json:
         run_files = [path for paths in parse_runs(arguments.runs).values() for path in paths]
         inputs = [path for path in (arguments.scores, arguments.qrels, *run_files) if path]
         write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons], inputs)
     print_escaped("\n".join([*notes, format_result(result)]))
-    for requirement in requirements:
-        if requirement.is_met:
-            print_escaped(requirement)
-        else:
-            print_error("analysis.compare", requirement)
-    return 0 if all(requirement.is_met for requirement in requirements) else 1
 
 
 def _read_input(arguments: argparse.Namespace, notes: list[str]) -> tuple[pd.DataFrame, str]:

@@ -21,7 +21,6 @@ from study.config.schema import Study
 from study.config.sources import split_arguments
 from study.utils.error_text import summarize_server_error
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors, write_json_option
-from trainables.utils.errors import UserError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +56,6 @@ def _build_parser() -> Parser:
 
 
 def _export_json(study: Study, file: str) -> None:
-    _check_installed()
     from study.wandb_workspace.workspace import as_json, build_workspace
 
     content = as_json(build_workspace(study, study.tracking.entity or ""))
@@ -68,18 +66,10 @@ def _export_json(study: Study, file: str) -> None:
 
 
 def _save_dashboard(study: Study) -> str:
-    _check_installed()
     os.environ["WANDB_SILENT"] = "true"  # the client prints nothing and asks nothing
     from study.wandb_workspace.workspace import save_workspace
 
     return save_workspace(study, study.tracking.entity)
-
-
-def _check_installed() -> None:
-    try:
-        import wandb_workspaces  # noqa: F401
-    except ImportError as error:
-        raise UserError("wandb-workspaces", "not installed", "pip install wandb-workspaces") from error
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ def read_history(path: Path, expected_sha256: str | None = None) -> History:
 
     Args:
         path: path of the file.
-        expected_sha256: SHA-256 of the file in the record. It is None for old records, which had none, and for runs
-            that train nothing and need no file.
+        expected_sha256: SHA-256 of the file in the record; None for a run that trains nothing and needs no file.
 
     Raises:
         UserError: if the file is missing, damaged, or not a list of JSON objects.

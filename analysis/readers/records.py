@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from analysis.data.json_files import History, read_history, read_object
+from analysis.data.json_files import read_history, read_object
 from analysis.data.run import Run
 from analysis.data.scores import list_splits
 from analysis.readers.wandb_offline import PROVENANCE
@@ -39,13 +39,12 @@ def _read_run(folder: Path) -> Run:
             files |= _map_splits(_require_scores(folder / "test_scores.parquet", "test.json"))
         else:  # a failed test evaluation does not change the results of training
             summary |= {f"test/{key}": value for key, value in tested.items() if key in ("state", "error")}
-    history: History = record.get("history", [])
     history_path, history_sha256 = folder / "history.json", record.get("history_sha256")
     return Run(
         record["id"],
         config,
         summary,
-        lambda: history or read_history(history_path, history_sha256),
+        lambda: read_history(history_path, history_sha256),
         files,
         _read_wandb_url(folder),
     )

@@ -12,6 +12,7 @@ from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, for
 from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.paired_tests import differences_or_none
+from analysis.stats.permutation_tests import smallest_p
 from analysis.stats.power import POWER
 from analysis.stats.variance_components import describe_deviations
 
@@ -36,9 +37,9 @@ def format_result(result: ComparisonResult) -> str:
     )
     scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
     test_lines = [
-        f"{c.system} over {c.baseline}, {name}{scope}: {value if isinstance(value, str) else format_p_value(value)}"
+        f"{c.system} over {c.baseline}, {name}{scope}: {_format_free_test(c, name, settings.alpha / len(comparisons))}"
         for c in comparisons
-        for name, value in c.distribution_free.items()
+        for name in c.distribution_free
     ]
     missing_lines = [f"not compared: {fault}" for fault in result.missing]
     copy_lines = [
@@ -71,6 +72,13 @@ def format_result(result: ComparisonResult) -> str:
             *missing_lines,
         ]
     )
+
+
+def _format_free_test(c: Comparison, name: str, level: float) -> str:
+    """Return the p-value of a distribution-free test, and that it cannot reach the level of a comparison if so."""
+    test = c.targets["seeds"] or c.targets["queries"]
+    reach = smallest_p(name, round(test.df) + 1) if test else 0.0
+    return format_p_value(c.distribution_free[name]) + (f", cannot reach {level:.4g}" if reach > level else "")
 
 
 def _format_ranks(result: ComparisonResult) -> list[str]:

@@ -9,7 +9,7 @@ from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import adjust_by_each_correction, adjust_p_values
 from analysis.stats.paired_tests import estimate_all, estimate_each_seed
-from analysis.stats.permutation_tests import run_or_refuse
+from analysis.stats.permutation_tests import run_tests
 from analysis.stats.pooled import SeedPool, average_ratios, pool_family, replace_ratio
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, classical_estimate, two_way_anova
@@ -121,8 +121,8 @@ class Comparison:
             Penha and Hauff (2021, Table 2), which says nothing about new seeds.
         interval: confidence interval of the difference, simultaneous for the family.
         each_seed: p-value of the test over queries for each seed alone.
-        distribution_free: p-value of each distribution-free test, by name, or the reason why it was refused. The tests
-            are over seeds, or over queries if there is one seed.
+        distribution_free: p-value of each distribution-free test, by name; over seeds, or over queries if there is one
+            seed.
         wins_ties_losses: numbers of queries. None also for a correlation.
         equivalence_p: corrected p-value of the equivalence test. None if there is no margin.
         detectable: minimum detectable effect: the difference that the headline test finds with about 80 % power at the
@@ -156,7 +156,7 @@ class Comparison:
     adjusted_queries: dict[str, float | None]
     interval: tuple[float, float] | None
     each_seed: list[float]
-    distribution_free: dict[str, float | str]
+    distribution_free: dict[str, float]
     wins_ties_losses: WinTieLoss | None
     equivalence_p: float | None
     detectable: float | None
@@ -345,7 +345,7 @@ def _judge(
         adjusted_queries=adjusted_queries,
         interval=(interval.low, interval.high) if interval else None,
         each_seed=[own.test().p for own in estimate_each_seed(d)] if d is not None and anova else [],
-        distribution_free=run_or_refuse(settings.tests, d, level, settings.seed) if d is not None else {},
+        distribution_free=run_tests(settings.tests, d, settings.seed) if d is not None else {},
         wins_ties_losses=counts,
         equivalence_p=equivalence_p,
         detectable=minimum_detectable_effect(typical, level) if typical else None,

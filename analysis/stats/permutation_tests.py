@@ -1,7 +1,7 @@
 """Distribution-free tests of paired differences: sign-flip (Fisher 1935) and Wilcoxon (1945).
 
 Their p-values are discrete: n differences have 2^n signs, so no p-value is below 2 / 2^n. Five seeds reach .0625 at
-best, and eight reach .0078. If the test cannot reach the level, it is refused.
+best, and eight reach .0078.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,13 +16,12 @@ _DECIMALS = 8
 """Number of decimals of a mean, as a share of the largest difference."""
 
 
-def smallest_p(count: int, name: str = "wilcoxon") -> float:
-    """Return the smallest two-sided p-value that `count` differences can have.
+def smallest_p(name: str, count: int) -> float:
+    """Return the smallest two-sided p-value that a test of `count` differences can have.
 
-    If the signs are drawn, the number of draws limits the p-value too.
+    Where the signs are drawn, the number of draws limits it too.
     """
-    least = min(1.0, 2.0 ** (1 - count))
-    return max(least, 2 / (RESAMPLES + 1)) if name == "sign-flip" and 2.0**count > RESAMPLES else least
+    return max(2.0 ** (1 - count), 2 / (RESAMPLES + 1) if name == "sign-flip" else 0.0)
 
 
 def sign_flip(values: Floats, seed: int = 0) -> float:
@@ -78,32 +77,13 @@ TESTS: dict[str, Callable[[Floats, int], float]] = {"sign-flip": sign_flip, "wil
 """Name -> (differences, seed) -> p-value."""
 
 
-def explain_refusal(name: str, count: int, level: float) -> str | None:
-    """Return why a test cannot reach the level, or None if it can.
-
-    Args:
-        name: a key of TESTS.
-        count: number of differences.
-        level: level that one comparison has to reach.
-    """
-    if smallest_p(count, name) <= level:
-        return None
-    needed = next((n for n in range(count, 99) if smallest_p(n, name) <= level), None)
-    remedy = f"at least {needed} for {level:.4g}" if needed else f"{level:.4g} is out of its reach"
-    return f"{name} over {count} cannot have a p-value below {smallest_p(count, name):.4g}; {remedy}"
-
-
-def run_or_refuse(names: Sequence[str], d: Floats, level: float, seed: int) -> dict[str, float | str]:
-    """Run tests over seeds, or over queries if there is one seed.
+def run_tests(names: Sequence[str], d: Floats, seed: int) -> dict[str, float]:
+    """Return the p-values of tests over seeds, or over queries if there is one seed.
 
     Args:
         names: keys of TESTS.
         d: (seeds, queries) differences.
-        level: level that one comparison has to reach.
         seed: seed of the draws.
-
-    Returns:
-        By name the p-value, or the reason why the test cannot reach the level.
     """
     values = round_off(d.mean(axis=1) if len(d) > 1 else d[0])
-    return {name: explain_refusal(name, len(values), level) or TESTS[name](values, seed) for name in names}
+    return {name: TESTS[name](values, seed) for name in names}

@@ -16,7 +16,6 @@ from trainables.utils.cli import Parser, print_escaped
 COMMANDS = {
     "study.run": "[Getting started](../getting-started.md)",
     "study.export": "[Take a model away](../guide/export.md)",
-    "study.probe": "[Sentence encoders](../guide/sentence-encoders.md)",
     "study.rerank": "[Re-ranking](../guide/rerank.md)",
     "study.dashboard": "[Weights & Biases](../guide/wandb.md)",
     "study.sync": "[Weights & Biases](../guide/wandb.md)",

@@ -6,7 +6,7 @@ from typing import Any
 
 from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.execution.progress import ProgressReporter
-from study.records.remote import RecordUploader
+from study.records.remote import RemoteRecords
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.tracking import WandbLogger
@@ -21,14 +21,14 @@ class StudyTrials:
     Attributes:
         scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
-        uploader: copies recorded evaluations; None if the study has no remote copy.
+        remote_records: copy of the recorded evaluations; None if the study has none.
         on_trial_start: called before each trial, also when it starts again.
         on_trial_end: called after each trial that ended for good.
     """
 
     scheduler: BaseScheduler
     wandb_logger: WandbLogger
-    uploader: RecordUploader | None = None
+    remote_records: RemoteRecords | None = None
     on_trial_start: Callable[[], None] = lambda: None
     on_trial_end: Callable[[], None] = lambda: None
 
@@ -75,8 +75,8 @@ class TrialRunner:
         """
         run_id = request.trial.specification.id
         owner.wandb_logger.log_evaluation(run_id, request.split)
-        if owner.uploader:
-            owner.uploader.upload(run_id, request.split)
+        if owner.remote_records:
+            owner.remote_records.upload_evaluation(run_id, request.split)
         owner.scheduler.mark_ended(request)
         self.progress.report_trial(request, entry)
         self.evictor.on_trial_end(request)

@@ -11,12 +11,7 @@ if TYPE_CHECKING:
 
 
 def write_data_statistics(folder: Path, statistics: "DataStatistics | None") -> None:
-    """Write the statistics to the study's folder, unless it has the same; nothing if there are none.
-
-    Args:
-        folder: folder of the study.
-        statistics: statistics of the prepared data.
-    """
+    """Write the statistics of the prepared data, if any, to the study's folder, unless it has the same."""
     if statistics is not None and read_data_statistics(folder) != statistics:
         write_json(folder / STATISTICS_FILE, dict(statistics), with_checksum=True)
 

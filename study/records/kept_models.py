@@ -35,9 +35,6 @@ def keep_model(folder: Path, run_id: str, checkpoints: Storage, key: str) -> boo
 
     Returns:
         False if there is no such checkpoint, or if it is damaged.
-
-    Raises:
-        OSError: the folder cannot be written, for example because the disk is full.
     """
     if not checkpoints.exists(key):
         return False

@@ -20,14 +20,11 @@ RESTORE_HINT = "the plan as the study wrote it; restore it from the W&B run with
 
 
 def read_plan(path: Path, where: str = "") -> dict[str, Any]:
-    """Read a plan from its file.
+    """Return the plan in a file, without its hash.
 
     Args:
         path: path of the file.
         where: name of the file in an error. If empty, it is the path.
-
-    Returns:
-        The plan, without its hash.
 
     Raises:
         UserError: if the file is not a plan or does not match its hash.
@@ -37,15 +34,7 @@ def read_plan(path: Path, where: str = "") -> dict[str, Any]:
 
 
 def read_suite_plan(path: Path) -> dict[str, Any]:
-    """Read the plan of a suite from its file.
-
-    Args:
-        path: path of the file.
-
-    Raises:
-        UserError: if the file is not a plan or does not match its hash.
-        FileNotFoundError: if there is no such file.
-    """
+    """Return the plan of a suite in a file. It raises what `read_plan` does."""
     return _read_document(path, ("suite", "version", "studies"), str(path))
 
 

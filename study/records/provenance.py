@@ -23,13 +23,8 @@ _GIB = 2**30
 
 
 def get_versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """Return the versions of Python and of the libraries that results depend on, by name.
-
-    Args:
-        packages: further packages, as "name version".
-    """
-    further = (package.split(" ", 1) for package in packages)
-    return _get_library_versions() | dict(further)
+    """Return the versions of Python, of the libraries that results depend on, and of packages, each "name version"."""
+    return _get_library_versions() | dict(package.split(" ", 1) for package in packages)
 
 
 @cache
@@ -55,12 +50,7 @@ def get_commit() -> str | None:
 
 
 def describe_setup(model: str, data: str) -> dict[str, Any]:
-    """Return what a plan is made with: the names of model and data, the date and the commit of the code.
-
-    Args:
-        model: name of the model for people.
-        data: name of the data for people.
-    """
+    """Return what a plan is made with: the names of model and data for people, the date and the commit of the code."""
     return {"model": model, "data": data, "date": datetime.now(UTC).date().isoformat(), "commit": get_commit()}
 
 

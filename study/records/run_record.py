@@ -1,7 +1,6 @@
-"""Reads and writes run records.
+"""Reads and writes run records: the source of truth, from which W&B's runs and the report are created.
 
-They are the source of truth: anything missing in W&B or in the report is created from them. A record is written
-atomically. The learning curve, with one row per batch, is a separate file next to the record: a
+A record is written atomically. The learning curve, with one row per batch, is a separate file next to the record: a
 study reads thousands of records when it starts, and reads curves only to show them.
 """
 
@@ -11,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from analysis.data import json_files
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_atomically, write_json
@@ -37,10 +37,7 @@ def get_run_folder(study_folder: Path, run_id: str) -> Path:
 
 
 def list_record_files(split: Split) -> tuple[str, ...]:
-    """Return the names of the files of an evaluation in the order of writing.
-
-    The last file is the record. If it exists, all the others exist.
-    """
+    """Return the names of the files of an evaluation in the order of writing: the last one is the record."""
     name, scores = _FILES[split]
     return (scores, _HISTORY_FILE, name) if split == "dev" else (scores, name)
 
@@ -61,9 +58,7 @@ def encode_scores(scores: "pd.DataFrame") -> bytes:
 
 
 def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], scores: bytes | None) -> None:
-    """Write the record of an evaluation: first the scores and the learning curve, then the record itself.
-
-    The record contains the SHA-256 of the scores and of the curve.
+    """Write the record of an evaluation, with the SHA-256 of the scores and of the learning curve, after these.
 
     Args:
         study_folder: folder of the study.
@@ -86,15 +81,7 @@ def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], s
 
 
 def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> dict[str, Any] | None:
-    """Read the record of an evaluation.
-
-    Args:
-        study_folder: folder of the study.
-        run_id: id of the run.
-        split: dev for the run itself, test for its test evaluation.
-
-    Returns:
-        The record, or None if there is none.
+    """Return the record of an evaluation, or None if there is none.
 
     Raises:
         UserError: if the record is damaged.
@@ -114,36 +101,14 @@ def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> di
 
 
 def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
-    """Read the learning curve of a run.
-
-    Args:
-        study_folder: folder of the study.
-        run_id: id of the run.
-
-    Returns:
-        The rows of the curve; empty if there is no record.
+    """Return the rows of the learning curve of a run; empty if there is no record.
 
     Raises:
         UserError: if the curve is damaged or missing.
     """
     record = read_run_record(study_folder, run_id)
-    if record is None or "history" in record:  # records of earlier versions contain the curve
-        return list((record or {}).get("history", []))
     path = get_run_folder(study_folder, run_id) / _HISTORY_FILE
-    try:
-        recorded_hash, actual_hash = record.get("history_sha256"), hash_file(path)
-        rows = read_json(path)
-    except FileNotFoundError:
-        if record.get("history_sha256"):
-            raise _make_damage_error(path, "no such file") from None
-        return []
-    except ValueError as error:
-        raise _make_damage_error(path, str(error)) from None
-    if recorded_hash not in (None, actual_hash):
-        raise _make_damage_error(path, "it does not match its checksum")
-    if not isinstance(rows, list):
-        raise _make_damage_error(path, "it has no rows of a curve")
-    return rows
+    return json_files.read_history(path, record.get("history_sha256")) if record else []
 
 
 def is_run_finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
@@ -158,12 +123,7 @@ def has_test_scores(study_folder: Path) -> bool:
 
 
 def set_aside_damaged_records(study_folder: Path, log: Callable[[str], None]) -> None:
-    """Rename every record with damaged files, so that its evaluation is repeated.
-
-    Args:
-        study_folder: folder of the study.
-        log: function that prints a line; called once for each damaged record.
-    """
+    """Rename every record with damaged files, so that its evaluation is repeated, and log a line for each."""
     runs = study_folder / "runs"
     ids = sorted(entry.name for entry in os.scandir(runs) if entry.is_dir()) if runs.is_dir() else []
     with ThreadPoolExecutor(READER_THREADS) as readers:
@@ -187,27 +147,21 @@ def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
             if not isinstance(record.get("config"), dict):
                 path = get_run_folder(study_folder, run_id) / _FILES[split][0]
                 raise _make_damage_error(path, "it has no configuration of a run")
-            scores, curve = (
-                get_scores_path(study_folder, run_id, split),
-                get_run_folder(study_folder, run_id) / _HISTORY_FILE,
-            )
-            _check_file(scores, record["summary"].get(f"{split}/scores_sha256"))
-            if split == "dev" and "history_sha256" in record:
-                _check_file(curve, record["history_sha256"])
+            _check_file(get_scores_path(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
+            if "history_sha256" in record:
+                _check_file(get_run_folder(study_folder, run_id) / _HISTORY_FILE, record["history_sha256"])
         except UserError as error:
             damage[split] = str(error).partition("; expected")[0]
     return damage
 
 
-def _check_file(path: Path, recorded_hash: str | None) -> None:
-    """Raise UserError if the file is missing or damaged; records of earlier versions have no hash."""
+def _check_file(path: Path, recorded_hash: str) -> None:
+    """Raise UserError if the file is missing or damaged."""
     try:
-        path.stat()
-        is_whole = recorded_hash is None or hash_file(path) == recorded_hash
+        if hash_file(path) != recorded_hash:
+            raise _make_damage_error(path, "it does not match its checksum")
     except FileNotFoundError:
         raise _make_damage_error(path, "no such file") from None
-    if not is_whole:
-        raise _make_damage_error(path, "it does not match its checksum")
 
 
 def _make_damage_error(path: Path, problem: str) -> UserError:

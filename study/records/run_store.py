@@ -15,7 +15,7 @@ import numpy as np
 from analysis.data.scores import Evaluator
 from study.records.run_record import READER_THREADS, SPLITS, Split, get_scores_path, read_run_record
 from study.utils.error_text import is_recorded_machine_fault
-from trainables.metrics import Measure, collect_documents, get_measure
+from trainables.metrics import get_measure
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -75,12 +75,7 @@ class RunStore:
         return None if value is None else float(value)
 
     def compute_per_query(self, run_id: str, metric: str, split: Split = "dev") -> Floats:
-        """Return a metric of each query of a finished evaluation.
-
-        Args:
-            run_id: id of the run.
-            metric: name of a metric that has a value for each query.
-            split: split of the evaluation.
+        """Return a metric of each query of a finished evaluation, if it has such values.
 
         Returns:
             (queries,) values in the sorted order of the queries, read-only. For a metric of sentence pairs, (distinct
@@ -120,17 +115,18 @@ class RunStore:
         """Return a metric, (queries,) or (distinct pairs,), or (1,) if it is one value over all queries."""
         known = self._values.setdefault((run_id, split), {})
         if metric not in known:
-            known[metric] = self._compute_values(get_scores_path(self.folder, run_id, split), metric, split)
+            path = get_scores_path(self.folder, run_id, split)
+            if get_measure(metric).per_query:
+                found: Any = self._evaluator.evaluate_queries(path, split, metric, str(path))
+            else:
+                found = self._evaluator.evaluate_overall(path, split, [metric], str(path))
+            values = np.array(found, np.float64)
+            if np.isnan(values).any():
+                expected = "the scores of a finished run; rerun the study to recreate damaged scores"
+                raise UserError(str(path), "a score that is not a number", expected)
+            values.setflags(write=False)
+            known[metric] = values
         return known[metric]
-
-    def _compute_values(self, path: Path, metric: str, split: Split) -> Floats:
-        """Compute the values of `_get_values` from the file of the scores."""
-        measure = get_measure(metric)
-        if measure.sts_correlation is None:
-            return _compute_ranking_values(path, measure)
-        values = np.asarray(self._evaluator.evaluate_queries(path, split, metric, str(path)), np.float64)
-        values.setflags(write=False)
-        return values
 
     def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Entry]:
         return dict(pair for split in SPLITS for pair in self._read_evaluation(run_id, split))
@@ -149,38 +145,3 @@ def _sum_seconds(entry: _Entry) -> float:
 def _ran_on_gpu(record: dict[str, Any]) -> bool:
     environment = record.get("config", {}).get("specification", {}).get("environment") or {}  # BM25 has none
     return bool(environment.get("device", "cpu") != "cpu")
-
-
-def _compute_ranking_values(path: Path, measure: Measure) -> Floats:
-    """Compute a ranking metric from a file of scores.
-
-    The ids of sampled documents are not needed, because ties count with their expected value.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path, read_dictionary=["query_id"]) as file:
-            further = ["grade", "document_id"] if "grade" in file.schema_arrow.names else []
-            table = file.read(columns=["query_id", "relevant", "score", *further], use_threads=False)
-        queries = table["query_id"].unify_dictionaries().combine_chunks()
-        names = queries.dictionary.to_pylist()
-        ranks = np.empty(len(names), dtype=np.int64)  # (queries,) position of each name in the sorted order
-        ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-        query_ranks = ranks[queries.indices.to_numpy()]  # (pairs,)
-        lengths = np.bincount(query_ranks, minlength=len(ranks))
-        retrieved = collect_documents(table["grade"].to_numpy(), table["document_id"].to_numpy()) if further else None
-        scores, labels = measure.select_inputs(table["score"].to_numpy(), table["relevant"].to_numpy(), retrieved)
-        if (np.diff(query_ranks) < 0).any():
-            order = np.argsort(query_ranks, kind="stable")
-            scores, labels = scores[order], labels[order]
-        if measure.per_query:
-            values = measure.compute_values(scores, labels, lengths, is_retrieved=retrieved is not None)
-        else:
-            values = np.array([measure.compute_overall(scores, labels, lengths)])
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        candidates = f" with {measure.required_candidates} candidates per query" if measure.required_candidates else ""
-        expected = f"the scores of a finished run{candidates}; rerun the study to recreate damaged scores"
-        raise UserError(str(path), error, expected) from error
-    values.setflags(write=False)
-    return values

@@ -12,14 +12,9 @@ _SEARCH_LOG_FILE = "search.json"
 
 
 def read_search_log(folder: Path) -> dict[str, Any]:
-    """Read the search log.
+    """Return the logs of the searches by system.
 
-    Args:
-        folder: folder of the study.
-
-    Returns:
-        The logs of the searches by system. They are empty if the file is missing or damaged, because the study can
-        compute them again.
+    They are empty if the file is missing or damaged, because the study can compute them again.
     """
     try:
         systems = read_json(folder / _SEARCH_LOG_FILE)["systems"]
@@ -29,12 +24,7 @@ def read_search_log(folder: Path) -> dict[str, Any]:
 
 
 def write_search_log(folder: Path, log: dict[str, Any]) -> bool:
-    """Write the log if it differs from the stored one, and return whether it was written.
-
-    Args:
-        folder: folder of the study.
-        log: the log, from `StudyScheduler.build_search_log`.
-    """
+    """Write the log of `StudyScheduler.build_search_log` if the stored one differs; return whether it was written."""
     if log["systems"] == read_search_log(folder):
         return False
     write_json(folder / _SEARCH_LOG_FILE, log, with_checksum=True)

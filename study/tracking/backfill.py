@@ -1,6 +1,7 @@
 """Uploads recorded evaluations that W&B does not have: after a kill, or while W&B was unavailable."""
 
 from collections.abc import Collection, Iterable
+from itertools import product
 
 from study.records.run_record import SPLITS
 from study.records.run_store import RunStore
@@ -18,9 +19,8 @@ def forget_absent_runs(tracking: Tracking, run_ids: Iterable[str], server_ids: C
         run_ids: ids of the study's runs.
         server_ids: ids of the runs on the server, of which documents are some.
     """
-    for run_id in (run_id for run_id in run_ids if run_id not in server_ids):
-        for split in SPLITS:
-            clear_synced(get_evaluation_path(tracking.folder, run_id, split), tracking)
+    for run_id, split in product(set(run_ids) - set(server_ids), SPLITS):
+        clear_synced(get_evaluation_path(tracking.folder, run_id, split), tracking)
     for document in DOCUMENTS:
         payload = make_document_payload(tracking.folder, document)
         if payload and payload.id not in server_ids:
@@ -28,19 +28,8 @@ def forget_absent_runs(tracking: Tracking, run_ids: Iterable[str], server_ids: C
 
 
 def backfill_evaluations(wandb_logger: WandbLogger, run_store: RunStore, run_ids: Iterable[str]) -> None:
-    """Request the upload of all recorded evaluations that are neither synced nor already requested.
-
-    Args:
-        wandb_logger: writes them.
-        run_store: the run records of the study.
-        run_ids: ids of the runs to look at.
-    """
-    for run_id in run_ids:
-        for split in SPLITS:
-            state = run_store.get_state(run_id, split)
-            if (
-                state
-                and (run_id, split) not in wandb_logger.pending
-                and not is_evaluation_synced(wandb_logger.tracking, run_id, split, state)
-            ):
-                wandb_logger.log_evaluation(run_id, split)
+    """Request the upload of all recorded evaluations of these runs that are neither synced nor already requested."""
+    for run_id, split in product(run_ids, SPLITS):
+        state, is_pending = run_store.get_state(run_id, split), (run_id, split) in wandb_logger.pending
+        if state and not is_pending and not is_evaluation_synced(wandb_logger.tracking, run_id, split, state):
+            wandb_logger.log_evaluation(run_id, split)

@@ -144,11 +144,11 @@ class WandbLogger:
             if request["do"] != "rows":
                 self.pending[request["run"], request.get("split")] = request
             if self._process is not None:
-                self._send_request(request)
+                self._send(json.dumps(request))
             elif time.monotonic() >= self._retry_time:
                 self._start_process()
                 if request["do"] == "rows":
-                    self._send_request(request)
+                    self._send(json.dumps(request))
 
     def _start_process(self) -> None:
         """Start the process and send it all pending requests."""
@@ -168,19 +168,15 @@ class WandbLogger:
             )
             self._last_reply_time = time.monotonic()
             threading.Thread(target=self._read_replies, args=(process,), daemon=True).start()
-            self._write_line(process, self.tracking.model_dump_json())
-            for request in self.pending.values():
-                self._send_request(request)
+            for line in (self.tracking.model_dump_json(), *map(json.dumps, self.pending.values())):
+                self._send(line)
 
-    def _send_request(self, request: dict[str, Any]) -> None:
+    def _send(self, line: str) -> None:
         assert self._process is not None
-        self._write_line(self._process, json.dumps(request))
-
-    def _write_line(self, process: "subprocess.Popen[str]", line: str) -> None:
-        assert process.stdin is not None
+        assert self._process.stdin is not None
         with suppress(OSError):  # the process has just ended; `_read_replies` reports why
-            process.stdin.write(line + "\n")
-            process.stdin.flush()
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
 
     def _read_replies(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None

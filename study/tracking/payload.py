@@ -20,8 +20,6 @@ Document = Literal["plan", "suite", "search", "queries", "report"]
 DOCUMENTS: tuple[Document, ...] = get_args(Document)
 FINDINGS_FILE = Path("report", "findings.json")
 """Findings of the report, relative to the study's folder."""
-
-
 PROJECT_FILE = Path("wandb", ".project.json")
 """W&B project of the study, relative to the study's folder."""
 
@@ -58,13 +56,7 @@ class RunPayload(NamedTuple):
 
 
 class Project(NamedTuple):
-    """W&B project of a study.
-
-    Attributes:
-        name: its name.
-        entity: user or team that owns it, if one is known.
-        group: text before the id of the configuration in the group of a run, if there is one.
-    """
+    """W&B project of a study, and what is known of `Tracking.entity` and `Tracking.group`."""
 
     name: str
     entity: str | None
@@ -117,10 +109,10 @@ def make_evaluation_payload(folder: Path, run_id: str, split: Split) -> RunPaylo
 
 def _get_evaluation_summary(entry: dict[str, Any], split: Split) -> dict[str, Any]:
     """Return the summary of an evaluation. A failed test leaves the results of the training unchanged."""
+    summary: dict[str, Any] = entry["summary"]
     if split == "dev" or entry["state"] == "finished":
-        summary: dict[str, Any] = entry["summary"]
         return summary
-    return {f"test/{key}": value for key, value in entry["summary"].items() if key in ("state", "error")}
+    return {f"test/{key}": value for key, value in summary.items() if key in ("state", "error")}
 
 
 def make_document_payload(folder: Path, document: Document) -> RunPayload | None:
@@ -140,8 +132,7 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
             return None
         config["suite"], summary = json.dumps(read_suite_plan(folder / SUITE_FILE)), {}
     elif document == "search":
-        searches = read_search_log(folder)
-        if not searches:
+        if not (searches := read_search_log(folder)):
             return None
         config["search"] = {"systems": searches}
     elif document == "queries":

@@ -1,11 +1,11 @@
 """Settings that say where the runs of a study are shown."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from study.config.schema import TrackingMode
 from trainables.utils.settings import Settings
 
-TrackingMode = Literal["offline", "online", "disabled"]
 PRIVATE_SETTINGS: dict[str, Any] = {
     "console": "off",
     "disable_git": True,

@@ -41,11 +41,8 @@ def read_url(path: Path) -> str | None:
 
 def mark_synced(path: Path, tracking: Tracking, version: str, url: str | None) -> None:
     """Store that W&B has this version, and the URL where a server shows it."""
-    write_json(
-        path,
-        {**_read_state(path), _get_destination(tracking): version} | ({"url": url} if url else {}),
-        with_checksum=True,
-    )
+    state = _read_state(path) | {_get_destination(tracking): version} | ({"url": url} if url else {})
+    write_json(path, state, with_checksum=True)
 
 
 def clear_synced(path: Path, tracking: Tracking) -> None:
@@ -63,7 +60,7 @@ def _get_destination(tracking: Tracking) -> str:
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    """Return the content of a sync state. A damaged file, or one of an older format, counts as empty."""
+    """Return the content of a sync state. A damaged file counts as empty."""
     try:
         content = read_json(path)
     except (FileNotFoundError, ValueError):

@@ -31,9 +31,7 @@ def prepare_client(tracking: Tracking) -> None:
     for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
         os.environ[variable] = str(offline_files.WANDB_FOLDER / ".data")
     if tracking.own:
-        content = {"project": tracking.project, "entity": tracking.entity}
-        if tracking.group is not None:
-            content["group"] = tracking.group
+        content = tracking.model_dump(include={"project", "entity", "group"})
         write_json(PROJECT_FILE, content, with_checksum=True)
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
@@ -82,12 +80,7 @@ class WandbRun:
         return self._run.url if self._online else None
 
     def log_rows(self, rows: list[dict[str, Any]], start: int = 0) -> None:
-        """Send the rows that W&B does not have. Nothing is sent if earlier rows are missing.
-
-        Args:
-            rows: rows of the learning curve.
-            start: index of the first of them in the curve.
-        """
+        """Send the rows from index `start` of the curve that W&B does not have; none if earlier rows are missing."""
         if start > self.n_logged:
             return
         for row in rows[self.n_logged - start :]:

@@ -51,12 +51,8 @@ class RunWriter:
     def write_rows(self, labels: dict[str, Any], rows: list[dict[str, Any]], start: int) -> None:
         """Write the next rows of the learning curve of a run that trains.
 
-        Rows are discarded while another process writes the run, since that process has them too.
-
-        Args:
-            labels: labels of the run.
-            rows: one for each batch or evaluation.
-            start: index of the first of them in the curve.
+        Rows are discarded while another process writes the run, since that process has them too. The arguments are
+        those of `WandbLogger.log_rows`.
         """
         if self.try_lock_run(labels["specification_id"]):
             self._open_run(make_training_payload(labels)).log_rows(rows, start)
@@ -94,10 +90,8 @@ class RunWriter:
             self._unlock_run(run_id)
 
     def _write_evaluation(self, run_id: str, split: Split) -> str | None:
-        state_path, payload = (
-            sync_state.get_evaluation_path(Path(), run_id, split),
-            make_evaluation_payload(Path(), run_id, split),
-        )
+        state_path = sync_state.get_evaluation_path(Path(), run_id, split)
+        payload = make_evaluation_payload(Path(), run_id, split)
         assert payload is not None
         if payload.version == "finished" and sync_state.is_synced(state_path, self._tracking, payload.version):
             return sync_state.read_url(state_path)

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from study.tracking.agent_env import SweepContext
 from study.tracking.settings import PRIVATE_SETTINGS
@@ -18,46 +18,24 @@ _TIMEOUT_S = 30.0
 """Seconds that the server has to answer, at the start and at the end."""
 
 
-class AgentRun:
-    """The W&B run of a sweep's agent, opened by `open_agent_run`. Without a run, its methods do nothing.
-
-    Args:
-        run: the run of the W&B client. If None, nothing is written.
-    """
-
-    def __init__(self, run: Any = None) -> None:
-        self._run = run
-
-    def describe(self, name: str, config: Mapping[str, Any]) -> None:
-        """Set the name of the run, and add settings to the sweep's parameters in its config."""
-        if self._run is not None:
-            self._run.name = name
-            self._run.config.update(dict(config))
-
-    def log_result(self, values: Mapping[str, float]) -> None:
-        """Log the result. The search of a sweep reads logged values, not only the summary."""
-        if self._run is not None:
-            self._run.log(dict(values))
-
-
 @contextmanager
 def open_agent_run(
     context: SweepContext | None, mode: str, parameters: Mapping[str, str], log: Callable[[str], None]
-) -> Iterator[AgentRun]:
+) -> Iterator[Any]:
     """Open the run for the block. If the block fails, mark the run as failed, with the cause.
 
     Args:
-        context: place in a sweep. If None, nothing is written.
+        context: place in a sweep, if there is one.
         mode: online, offline or disabled.
         parameters: the sweep's parameters, as text.
         log: called with a line if the server does not answer. The configuration runs in any case.
 
     Yields:
-        The run.
+        The run of the W&B client. None outside a sweep, or if the mode is disabled or the server does not answer.
     """
     run = _init_run(context, mode, parameters, log) if context and mode != "disabled" else None
     try:
-        yield AgentRun(run)
+        yield run
     except BaseException as error:
         if run is not None:
             cause = redact(" ".join(str(error).split())) or type(error).__name__
@@ -75,10 +53,9 @@ def _init_run(context: SweepContext, mode: str, parameters: Mapping[str, str], l
     os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false", "WANDB_REINIT": "create_new"}
     import wandb
 
-    kind: Literal["online", "offline"] = "online" if mode == "online" else "offline"
     try:
         return wandb.init(
-            mode=kind,
+            mode="online" if mode == "online" else "offline",
             id=context.run_id,
             project=context.project,
             entity=context.entity,

@@ -5,8 +5,9 @@ The runs are those of the study and have the same records in the same folder. Re
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
+from functools import cache
 
 from study.config.loader import Study
 from study.config.trial_params import parse_trial_params
@@ -34,15 +35,7 @@ from trainables.storage.leases import Leases
 
 
 class SingleConfigurationScheduler(BaseScheduler):
-    """Scheduler of the runs of one configuration.
-
-    Args:
-        study: the study; its training settings are already resolved.
-        resolved: data, model and environment.
-        run_store: run records of the study.
-        plan_hash: hash of the analysis plan, a label of every run.
-        configuration: the configuration to run.
-    """
+    """Scheduler of the runs of one configuration; the other arguments are those of `BaseScheduler`."""
 
     def __init__(
         self, study: Study, resolved: ResolvedInputs, run_store: RunStore, plan_hash: str, configuration: Configuration
@@ -53,7 +46,7 @@ class SingleConfigurationScheduler(BaseScheduler):
 
     @property
     def configurations(self) -> list[Configuration]:
-        """The configuration, and the scoring run of its curriculum if it had to be run."""
+        """The configuration, and the scoring run of its curriculum if it has to be run."""
         return [self.configuration, *self._list_scorers()]
 
     def count_trials(self) -> dict[Split, int]:
@@ -68,21 +61,17 @@ class SingleConfigurationScheduler(BaseScheduler):
     def list_needed_checkpoints(self) -> set[str]:
         """Return the checkpoints of unfinished runs, and the final ones of the best swept configurations.
 
-        The study may test the best swept configuration of each variant.
+        The study may test these.
         """
         waiting = [run for item in self.configurations for run in item.runs if not self.store.is_finished(run.id)]
-        sweep_trials = read_sweep_trials(self.study, lambda line: None)
         others = [
             self._factory.make_configuration(name, point, self.study.seeds, get_role(self.study, name))
-            for name, point in sweep_trials
+            for name, point in read_sweep_trials(self.study, lambda line: None)
         ]
         likely = select_best([self.configuration, *others], self.store, self.objectives)
         final = {key for item in likely.values() for run in item.runs for key in self.list_checkpoint_keys(run)[-1:]}
-        return (
-            final
-            | {key for run in waiting for key in self.list_checkpoint_keys(run)}
-            | {f"{RESUME_FOLDER}/{run.id}" for run in waiting}
-        )
+        needed = {key for run in waiting for key in self.list_checkpoint_keys(run)}
+        return final | needed | {f"{RESUME_FOLDER}/{run.id}" for run in waiting}
 
     @property
     def result(self) -> dict[str, float] | None:
@@ -93,13 +82,11 @@ class SingleConfigurationScheduler(BaseScheduler):
     @property
     def failures(self) -> list[str]:
         """One line for each failed seed."""
-        item = self.configuration
-        failed = [
-            (run, self.store.get_summary(run.id) or {}) for run in item.runs if not self.store.is_finished(run.id)
-        ]
         return [
-            f"{format_run_name(self.make_labels(item, run))}: {summary.get('error', 'no record')}"
-            for run, summary in failed
+            f"{format_run_name(self.make_labels(self.configuration, run))}: "
+            f"{(self.store.get_summary(run.id) or {}).get('error', 'no record')}"
+            for run in self.configuration.runs
+            if not self.store.is_finished(run.id)
         ]
 
     def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
@@ -139,12 +126,16 @@ def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
         open_result.study.study_type.trainable.data_backend.check_data(swept_study, open_result.prepared)
         label = format_run_name({**factory.make_labels(configuration, configuration.runs[0]), "seed": None})
         ids = {"configuration_id": configuration.id, "specification_ids": [run.id for run in configuration.runs]}
-        agent_run.describe(label, {"study": study.name, **ids})
-        with Leases(open_storage(str(study.folder / SWEPT_FOLDER))).acquire(configuration.id, _make_wait_callback()):
+        if agent_run:
+            agent_run.name = label
+            agent_run.config.update({"study": study.name, **ids})
+        announce_wait = cache(lambda: print_line("another process runs this configuration: waiting for its runs"))
+        with Leases(open_storage(str(study.folder / SWEPT_FOLDER))).acquire(configuration.id, announce_wait):
             objectives = _run_seeds(open_result, configuration)
         values = {"objective": next(iter(objectives.values()))}
         values |= {f"objective/{name}": value for name, value in objectives.items()}
-        agent_run.log_result(values)
+        if agent_run:
+            agent_run.log(values)  # the search of a sweep reads logged values, not only the summary
     description = {
         "variant": configuration.name,
         **configuration.params.values,
@@ -172,7 +163,7 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     register_sweep_trial(study.folder, configuration)
     with closing(WandbLogger(make_tracking(study), print_line)) as wandb_logger, LiveView() as view:
         wandb_logger.log_document("plan")
-        trials = StudyTrials(scheduler, wandb_logger, open_result.make_uploader())
+        trials = StudyTrials(scheduler, wandb_logger, open_result.remote_records)
         run_trials([trials], open_result.cluster, view)
         backfill_evaluations(
             wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
@@ -182,15 +173,3 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str
     if scheduler.result is None:
         raise IncompleteError("no result of this configuration", scheduler.failures)
     return scheduler.result
-
-
-def _make_wait_callback() -> Callable[[], None]:
-    has_logged = False
-
-    def on_wait() -> None:
-        nonlocal has_logged
-        if not has_logged:
-            has_logged = True
-            print_line("another process runs this configuration: waiting for its runs")
-
-    return on_wait

@@ -11,7 +11,7 @@ from study.plan.study_file import write_study_file
 from study.records.data_statistics import write_data_statistics
 from study.records.plan_file import PLAN_FILE
 from study.records.provenance import describe_setup
-from study.records.remote import RecordUploader, RemoteRecords
+from study.records.remote import RemoteRecords
 from study.records.run_record import read_run_record, set_aside_damaged_records
 from study.scheduling.trials import ResolvedInputs
 from study.utils.console import print_line
@@ -37,10 +37,6 @@ class OpenStudy(NamedTuple):
     """Address of the cluster that this process is connected to. None if trials run on this machine."""
     prepared: PreparedData
 
-    def make_uploader(self) -> RecordUploader | None:
-        """Return what copies the records as they are made, None if the study has no place for copies."""
-        return RecordUploader(self.remote_records, self.study.folder, print_line) if self.remote_records else None
-
 
 def open_study(study: Study) -> OpenStudy:
     """Check folder, machine and data, download remote records, and write the analysis plan.
@@ -58,9 +54,9 @@ def open_study(study: Study) -> OpenStudy:
     check_writable(study)
     clean_up_study(study)
     set_aside_damaged_records(folder, print_line)
-    remote_records = RemoteRecords(study.records_url) if study.records_url else None
+    remote_records = RemoteRecords(study.records_url, folder, print_line) if study.records_url else None
     if remote_records:
-        run_ids = remote_records.download_study(folder, study.name)
+        run_ids = remote_records.download(study.name)
         print_line(f"downloaded {len(run_ids)} run{'s' * (len(run_ids) != 1)} from {study.records_url}")
     given = study
     study, resolved, prepared = resolve_study(study, cluster, print_line)

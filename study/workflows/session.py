@@ -72,13 +72,13 @@ class StudySession:
     @property
     def trials(self) -> StudyTrials:
         """The trials of the study."""
-        uploader = self.opened.make_uploader()
-        return StudyTrials(self.scheduler, self.wandb_logger, uploader, self._log_plans, self._save_progress)
+        copy = self.opened.remote_records
+        return StudyTrials(self.scheduler, self.wandb_logger, copy, self._log_plans, self._save_progress)
 
     def upload_earlier_records(self) -> None:
         """Upload what earlier starts have left, before any work: a place that cannot be written to is a mistake."""
         if remote_records := self.opened.remote_records:
-            remote_records.upload_all(self._study.folder, self._study.tracking.mode)
+            remote_records.upload_all(self._study.tracking.mode)
 
     def publish_results(self, view: LiveView, is_brief: bool = False) -> "Report":
         """Keep the chosen models, write the search log, the query attributes and the report, and bring all to W&B.
@@ -147,7 +147,7 @@ class StudySession:
         self._report_looks()
         if remote_records and read_frozen_ids(folder) != self._frozen_ids:  # to be uploaded before any test score
             self._frozen_ids = read_frozen_ids(folder)
-            remote_records.upload_study(folder)
+            remote_records.upload_study()
         if len(self.scheduler.configurations) > self._n_proposed:
             self._n_proposed = len(self.scheduler.configurations)
             self._write_search_log()
@@ -205,8 +205,8 @@ def make_tracking(study: Study) -> Tracking:
 
 def upload_records(opened: OpenStudy) -> None:
     """Upload what the remote copy lacks. A failure is printed, since the study's folder has everything."""
-    if uploader := opened.make_uploader():
-        uploader.upload_all(opened.study.tracking.mode)
+    if opened.remote_records:
+        opened.remote_records.upload_rest(opened.study.tracking.mode)
 
 
 def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:

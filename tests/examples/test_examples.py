@@ -166,6 +166,14 @@ def test_noise_adds_to_the_denominator_alone(place: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_larger_a_batch_the_nearer_the_nearest(place: Path) -> None:
+    rows = np.array([numbers(line) for line in run(place, "examples/neighbours.py").splitlines()[1:]])
+    assert rows[:, 0].tolist() == [8, 16, 32]
+    assert (np.diff(rows[:, 1:5], axis=0) > 0).all()
+    assert (np.diff(rows[:, 1:5], axis=1) < 0).all()
+
+
+@pytest.mark.slow
 def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
     *rows, last = run(place, "examples/curriculum_loop.py").splitlines()[1:]
     for step, share, available, hardest, _ in map(numbers, rows):

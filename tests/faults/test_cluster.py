@@ -16,12 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from study.probe import main as probe
 from tests.processes import Process, processes, tree
 from tests.study.command import comparisons, environment, records, table, weights
 from tests.study.suites import command as suite
-from tests.study.test_probe_command import arguments
-from tests.trainables.encoders import Encoders
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 pytest.importorskip("aiohttp_cors", reason="jobs need ray[default]")
@@ -251,27 +248,10 @@ def test_a_suite_is_one_pool_on_a_cluster_and_gives_the_same_bytes(tmp_path: Pat
     assert len(suite.contents(suites[1], compared)) == 2 + 2 * 2 * (1 + 2 * 3)
 
 
-def test_calibration_and_probe_take_the_cluster_that_an_address_names(encoders: Encoders, tmp_path: Path) -> None:
-    asked = [*arguments(encoders, tmp_path), "--sizes", "8", "32"]
-    assert probe(asked) == 0
-    table = tmp_path / "probe" / "probe.csv"
-    here = table.read_bytes()
-    table.unlink()
+def test_calibration_takes_the_cluster_that_an_address_names(tmp_path: Path) -> None:
     with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
         plan = command(one, *study(tmp_path / "plan", tmp_path / "cache"), "--dry-run", "--estimate-cost", "--json")
-        there = subprocess.run(
-            [sys.executable, "-m", "study.probe", *asked],
-            capture_output=True,
-            text=True,
-            env=one.environment | {"RAY_ADDRESS": one.address},
-            timeout=200,
-            check=False,
-        )
         nodes = one.logs()
     assert plan.returncode == 0, plan.stderr
     assert json.loads(plan.stdout)["cost"]["source"] == "a measurement on the cluster"
-    assert there.returncode == 0, there.stderr
-    assert table.read_bytes() == here
-    assert {"measure_throughput", "embed_sentences"} <= set(
-        re.findall(r":task_name:(\w+)", nodes)
-    )  # as Ray's workers note
+    assert "measure_throughput" in re.findall(r":task_name:(\w+)", nodes)  # as Ray's workers note

@@ -10,7 +10,7 @@ import torch
 
 from study.config.loader import Study, load_study
 from study.records import run_record as record
-from study.records.remote import RecordUploader, RemoteRecords
+from study.records.remote import RemoteRecords
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
@@ -107,11 +107,11 @@ class Driven:
 
     def __init__(self, study: Study) -> None:
         self.requests, self.n_saved = Requests(), 0
-        records, scores = RemoteRecords(study.records_url or ""), _make_scores()
-        self.requests.add("start", lambda: records.download_study(study.folder, study.name))
-        self.requests.add("start", lambda: records.upload_all(study.folder, "offline"))
+        records, scores = RemoteRecords(study.records_url or "", study.folder, print), _make_scores()
+        self.requests.add("start", lambda: records.download(study.name))
+        self.requests.add("start", lambda: records.upload_all("offline"))
         scheduler = StudyScheduler(study, RESOLVED, RunStore(study.folder), "plan-hash")
-        evictor, uploader = CheckpointEvictor([scheduler], print), RecordUploader(records, study.folder, print)
+        evictor = CheckpointEvictor([scheduler], print)
         self.n_trials = 0
 
         def run(request: TrialRequest) -> None:
@@ -122,12 +122,12 @@ class Driven:
             assert request is not None
             self.requests.add(request.trial.action, partial(run, request))
             _record(study.folder, request, scores)
-            self.requests.add("copy", partial(uploader.upload, request.trial.specification.id, request.split))
+            self.requests.add("copy", partial(records.upload_evaluation, request.trial.specification.id, request.split))
             scheduler.mark_ended(request)
             self.requests.add("evict", partial(evictor.on_trial_end, request))
             self.n_trials += 1
         self.requests.add("evict", evictor.evict_unneeded)
-        self.requests.add("end", lambda: uploader.upload_all("offline"))
+        self.requests.add("end", lambda: records.upload_rest("offline"))
 
 
 def fill(url: str, count: int) -> None:

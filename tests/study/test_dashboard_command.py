@@ -15,7 +15,6 @@ from wandb.proto.wandb_api_pb2 import ApiErrorResponse
 from wandb.sdk.lib.service.service_connection import WandbApiFailedError
 
 from study.config.loader import load_study
-from study.dashboard import main
 from study.wandb_workspace.workspace import as_json, build_workspace, save_workspace
 from tests.study.command import environment
 from trainables.utils.errors import UserError
@@ -59,14 +58,6 @@ def test_a_mistake_is_one_line_and_status_2(arguments: list[str], parts: list[st
     assert result.stderr.count("\n") == 1
     for part in [*parts, "expected"]:
         assert part in result.stderr
-
-
-def test_without_the_package_it_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "wandb_workspaces", None)
-    assert main(["quick", "--json", "-"]) == 2
-    assert "pip install wandb-workspaces" in capsys.readouterr().err
 
 
 def test_help_and_import_are_light(tmp_path: Path) -> None:

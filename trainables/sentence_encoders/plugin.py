@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from trainables.sentence_encoders import throughput
@@ -11,7 +10,6 @@ from trainables.sentence_encoders.precompute import precompute_inputs
 from trainables.sentence_encoders.runner import EncoderData, EncoderRun
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.trial import TrialSpec
-from trainables.utils.arrays import Ints
 
 
 def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
@@ -27,25 +25,6 @@ def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
     """Return query_id, document_id, relevant and pair_id of the pairs of a split."""
     return EncoderData(trial).select_pairs(split)
-
-
-def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
-    """Return the embeddings of sentences by the final weights of a run.
-
-    Args:
-        trial: trial of the run; it is trained if needed.
-        rows: numbers of the sentences; training sentences have the first numbers.
-
-    Returns:
-        Embeddings of shape (sentences, hidden).
-    """
-    for _ in precompute_inputs(trial):
-        pass
-    run = EncoderRun(trial)
-    while run.advance() is None:
-        pass
-    embeddings: npt.NDArray[np.float32] = run.trainer.embed_rows(rows).numpy()
-    return embeddings
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.stats.permutation_tests import TESTS, explain_refusal, sign_flip, smallest_p, wilcoxon
+from analysis.stats.permutation_tests import TESTS, sign_flip, smallest_p, wilcoxon
 
 
 @given(values=st.lists(st.integers(-9, 9), min_size=2, max_size=9), parts=st.sampled_from([1, 3, 7, 11_111]))
@@ -36,22 +36,13 @@ def test_wilcoxon_by_hand() -> None:
 @pytest.mark.parametrize("name", TESTS)
 @pytest.mark.parametrize("count", [2, 5, 8])
 def test_no_p_value_is_below_what_so_many_differences_can_have(name: str, count: int) -> None:
-    assert TESTS[name](np.arange(1.0, count + 1), 0) == smallest_p(count)
+    assert TESTS[name](np.arange(1.0, count + 1), 0) == smallest_p(name, count)
 
 
-def test_a_test_in_vain_is_refused_with_what_it_would_need() -> None:
-    assert (
-        explain_refusal("sign-flip", 5, 0.05)
-        == "sign-flip over 5 cannot have a p-value below 0.0625; at least 6 for 0.05"
-    )
-    assert explain_refusal("wilcoxon", 8, 0.05 / 7) is not None
-    assert explain_refusal("wilcoxon", 9, 0.05 / 7) is None
-    assert smallest_p(8) == pytest.approx(0.0078, abs=5e-5)
-    assert (
-        explain_refusal("sign-flip", 20, 1e-5)
-        == "sign-flip over 20 cannot have a p-value below 0.0002; 1e-05 is out of its reach"
-    )
-    assert explain_refusal("wilcoxon", 20, 1e-5) is None
+def test_drawn_signs_limit_the_p_value_too() -> None:
+    assert smallest_p("sign-flip", 20) == 2 / 10_001
+    assert TESTS["sign-flip"](np.arange(1.0, 101), 0) == pytest.approx(smallest_p("sign-flip", 100))
+    assert smallest_p("wilcoxon", 20) == 2.0**-19
 
 
 @pytest.mark.parametrize("name", TESTS)

@@ -66,7 +66,7 @@ class Tune:
         self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         logger = WandbLogger(tracking, print)
-        copies: Any = SimpleNamespace(upload=lambda run_id, split: self.copied.append((run_id, split)))
+        copies: Any = SimpleNamespace(upload_evaluation=lambda *copied: self.copied.append(copied))
         self.trials = StudyTrials(self.scheduler, logger, copies)
         self.searcher = StudySearcher(Runner([self], self.view))
         self.ends, self.count = TrialCallback(self.searcher), 0
@@ -274,7 +274,7 @@ def test_a_result_is_recorded_then_logged_then_copied_and_only_then_counts(
     attempt = tune.searcher._attempts[name]
     monkeypatch.setattr(attempt.owner.wandb_logger, "log_evaluation", lambda *_: note("logged"))
     monkeypatch.setattr(tune.scheduler, "mark_ended", lambda _: note("counted"))
-    monkeypatch.setattr(attempt.owner.uploader, "upload", lambda *_: note("copied"))
+    monkeypatch.setattr(attempt.owner.remote_records, "upload_evaluation", lambda *_: note("copied"))
     owner = replace(attempt.owner, on_trial_end=lambda: note("told"))
     tune.searcher._attempts[name] = attempt._replace(owner=owner)
     tune.finish(name)

@@ -266,11 +266,11 @@ def test_a_damaged_file_is_a_mistake_in_one_line(tmp_path: Path, content: str) -
 
 
 def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Path) -> None:
-    here, there, archive = tmp_path / "here", tmp_path / "there", RemoteRecords(str(tmp_path / "place"))
+    here, there, place = tmp_path / "here", tmp_path / "there", str(tmp_path / "place")
     swept.register_sweep_trial(here, configuration(*BEST))
     swept.freeze_sweep_trials(here, ["a"])
-    archive.upload_study(here)
-    archive.download_study(there, "small")
+    RemoteRecords(place, here, print).upload_study()
+    RemoteRecords(place, there, print).download("small")
     assert swept.read_sweep_trials(in_folder(there), print) == [BEST]
     assert swept.read_frozen_ids(there) == {"a"}
 
@@ -278,7 +278,8 @@ def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Pat
 def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, archive = in_folder(tmp_path / "here", tracking={"mode": "disabled"}), RemoteRecords(str(tmp_path / "place"))
+    study = in_folder(tmp_path / "here", tracking={"mode": "disabled"})
+    archive = RemoteRecords(str(tmp_path / "place"), study.folder, print)
     swept.register_sweep_trial(study.folder, configuration(*BEST))
 
     class KilledError(Exception):
@@ -302,7 +303,7 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     with pytest.raises(KilledError):
         session.run_study(study, 0.0)
     there = tmp_path / "there"
-    archive.download_missing(there)
+    RemoteRecords(str(tmp_path / "place"), there, print).download("small")
     assert swept.read_frozen_ids(there) == {configuration(*BEST).id}
 
 

@@ -14,7 +14,7 @@ from study.config.schema import TrackingSettings
 from study.records import run_record as record
 from study.records.data_statistics import write_data_statistics
 from study.tracking import Tracking, WandbLogger, offline_files
-from study.tracking.payload import FINDINGS_FILE, make_document_payload, read_project
+from study.tracking.payload import FINDINGS_FILE, Document, make_document_payload, read_project
 from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced
 from study.workflows.session import make_tracking as tracking_of
 from tests.study.driving import STUDY
@@ -29,14 +29,17 @@ def tracking(tmp_path: Path) -> Tracking:
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
 
-def write(tracking: Tracking, *evaluations: record.Split) -> None:
-    """What a driver does, from its start to its end."""
-    logger, said = WandbLogger(tracking, print), False
-    for split in evaluations:
-        logger.log_evaluation("abc", split)
-    said = logger.flush()
+def write(tracking: Tracking, *written: record.Split | Document) -> None:
+    """Do what a driver does with evaluations and documents, from its start to its end."""
+    logger = WandbLogger(tracking, print)
+    for each in written:
+        if each in SPLITS:
+            logger.log_evaluation("abc", each)
+        else:
+            logger.log_document(each)
+    is_written = logger.flush()
     logger.close()
-    assert said, logger.failure_reason
+    assert is_written, logger.failure_reason
 
 
 def done(tracking: Tracking, split: record.Split) -> bool:
@@ -118,12 +121,7 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     for number, log in enumerate([logs[0], logs[1], logs[1]]):
         write_json(tracking.folder / "search.json", {"systems": log})
         write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": min(number, 1)})
-        logger = WandbLogger(tracking, print)
-        logger.log_document("plan")
-        logger.log_document("search")
-        logger.log_document("report")
-        assert logger.flush()
-        logger.close()
+        write(tracking, "plan", "search", "report")
     key = hash_json(PLAN)
     found = {run.id: run for run in read_offline_runs(tracking.folder / "wandb")}
     assert {name: run.job_type for name, run in found.items()} == {
@@ -164,10 +162,7 @@ def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tra
     path, key, known = tracking.folder / "queries.parquet", f"queries-{hash_json(PLAN)}", set()
     for turns in (1, 2, 2):
         pd.DataFrame([{"split": "dev", "query_id": "q", "turns": turns}]).to_parquet(path)
-        logger = WandbLogger(tracking, print)
-        logger.log_document("queries")
-        assert logger.flush()
-        logger.close()
+        write(tracking, "queries")
         found = make_document_payload(tracking.folder, "queries")
         assert found is not None
         known.add(found.version)
@@ -239,10 +234,7 @@ def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.M
 
 def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: Tracking) -> None:
     for made in (tracking, tracking.model_copy(update={"project": "other", "own": False})):
-        logger = WandbLogger(made, print)
-        logger.log_document("plan")
-        assert logger.flush()
-        logger.close()
+        write(made, "plan")
     assert read_project(tracking.folder) == ("p", None, None)
 
 

@@ -66,7 +66,6 @@ time.sleep(60)
 
 
 def test_the_lock_of_a_process_is_free_once_that_is_killed() -> None:
-    """Of any process that locks the file, such as one of an earlier version."""
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"

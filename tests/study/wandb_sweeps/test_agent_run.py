@@ -30,16 +30,17 @@ for name in os.environ.keys() - remove_sweep_variables(os.environ).keys():
     del os.environ[name]
 values = {{"variant": "LS", "epsilon": "0.2", "batch_size": "16"}}
 with agent_run.open_agent_run(where, {mode!r}, values, print) as told:
-    told.describe("LS epsilon 0.2", {{"study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}})
+    if told:
+        told.config.update({{"study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}})
     {then}
 """
-FINDS = 'told.log_result({"objective": 0.25, "objective/R10@1": 0.25})'
+FINDS = 'told and told.log({"objective": 0.25, "objective/R10@1": 0.25})'
 SEED = """
     import wandb
     seed = wandb.init(mode="offline", project="p", id="a", dir=".", settings=wandb.Settings(silent=True))
     seed.log({"dev/R10@1": 0.5})
     seed.finish()
-    told.log_result({"objective": 0.25})
+    told.log({"objective": 0.25})
 """
 
 

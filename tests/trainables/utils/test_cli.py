@@ -113,7 +113,6 @@ def test_no_command_hands_a_terminal_what_data_or_arguments_say_to_it(
 COMMANDS = {
     "study.run": ("load_study", ["quick"]),
     "study.dashboard": ("load_study", ["quick", "--json", "-"]),
-    "study.probe": ("load_study", ["gs-infonce"]),
     "study.sync": ("sync_study", ["results"]),
     "analysis.report": ("open_results", ["results"]),
     "analysis.compare": ("read_score_file", ["scores.csv"]),

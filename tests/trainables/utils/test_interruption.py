@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[3]
 COMMANDS = (
     "study.run",
     "study.sync",
-    "study.probe",
     "study.dashboard",
     "analysis.report",
     "analysis.compare",
