@@ -121,7 +121,8 @@ def format_required_queries(
     ]
     family = f"{comparisons} comparison{'s' * (comparisons != 1)} at {alpha:g}"
     title = f"queries needed to detect a true difference with {POWER:.0%} power, {family}"
-    return format_terminal_table(title, ["difference", *(f"{number} seeds" for number in seeds)], rows)
+    header = ["difference", *(f"{number} seeds" for number in seeds)]
+    return f"{title}\n{format_terminal_table(header, rows)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

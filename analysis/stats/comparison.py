@@ -301,13 +301,12 @@ def _estimate_pairs(family: ComparisonFamily, seeds: SeedVariance) -> list[_Pair
     pools = pool_family(comparable, names, metrics) if seeds == "pooled" else {}
     mean_ratios = average_ratios(comparable, metrics, seeds == "pooled")
     pairs = []
-    for index, (*pair, d) in enumerate(family.pairs):
+    for index, (system, baseline, d) in enumerate(family.pairs):
         own = _NO_ESTIMATES if d is None else estimate_all(d)
         both, pool = pools.get(index, (own["both"], None))
         estimates = own | {"both": both}
-        pairs.append(
-            _Pair(*pair, metrics[index], d, anovas[index], estimates, own["both"], pool, mean_ratios.get(index))
-        )
+        ratio = mean_ratios.get(index)
+        pairs.append(_Pair(system, baseline, metrics[index], d, anovas[index], estimates, own["both"], pool, ratio))
     return pairs
 
 
