@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.readers.evaluated_runs import MEANS_OF_SENTENCE_TRANSFORMERS, parse_metric
 from analysis.readers.predictions import check_means
-from analysis.readers.trec_files import open_binary
+from trainables.text.text_files import open_binary
 from trainables.utils.errors import UTF8_TEXT, UserError
 from trainables.utils.files import read_json
 

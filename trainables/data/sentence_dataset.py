@@ -24,6 +24,7 @@ from trainables.data.store import (
 )
 from trainables.data.tasks import sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
+from trainables.text.text_files import read_lines
 from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
@@ -168,7 +169,7 @@ def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]
     `skipped`.
     """
     sentences: dict[str, None] = {}
-    for _, line in readers.read_lines(path):
+    for _, line in read_lines(path):
         text = line.strip()
         if not text:
             skipped["blank sentence"] += 1

@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from trainables.data.files.run_file import Run, is_run_with_tag, read_run, write_run
 from trainables.exchange.input_rules import read_input_rules
 from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
 from trainables.reranking.texts import TextSource, open_texts
@@ -32,6 +31,7 @@ from trainables.reranking.tokens import (
     write_tokens,
 )
 from trainables.specs.base import Environment
+from trainables.text.trec_files import TrecRun, is_run_with_tag, read_trec_run, write_trec_run
 from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, remove_stale_files
@@ -124,7 +124,7 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
     form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length), rules)
     queries = open_texts(job.queries, "queries").change_texts(rules.prepare_query)
     documents = open_texts(job.documents, "documents").change_texts(rules.prepare_document)
-    run = read_run(job.run, job.depth, log=reporter.log)
+    run = read_trec_run(job.run, job.depth, reporter.log)
     key = _compute_key(job, queries, documents, form)
     with _open_parts(job.out, key) as folder:
         sources = (("queries", queries, run.queries), ("documents", documents, run.documents))
@@ -136,7 +136,7 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
         parts.compute_missing(make_pool, key)
         scores = parts.join()
         _reject_infinite(job, run, scores)
-        write_run(job.out, run, scores, job.tag)
+        write_trec_run(job.out, run, scores, job.tag)
     return len(run)
 
 
@@ -146,7 +146,7 @@ class _Parts:
     def __init__(
         self,
         folder: Path,
-        run: Run,
+        run: TrecRun,
         queries: TextTokens,
         documents: TextTokens,
         form: PairFormat,
@@ -302,7 +302,7 @@ def _load_tokens(folder: Path, writer: _TokenWriter) -> TextTokens:
     return open_tokens(folder)
 
 
-def _reject_infinite(job: Job, run: Run, scores: Scores) -> None:
+def _reject_infinite(job: Job, run: TrecRun, scores: Scores) -> None:
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         query, document = run.queries[run.query_codes[bad[0]]], run.documents[run.document_codes[bad[0]]]

@@ -22,8 +22,8 @@ def write(path: Path, content: object) -> Path:
 
 
 def read(path: Path, part: str | None = None) -> dict[str, dict[str, float]]:
-    ranking = read_run(path, part)
-    return {query: ranking.get_documents(query) for query in ranking.bounds}
+    run = read_run(path, part)
+    return {query: run.get_documents(query) for query in run.rows}
 
 
 @pytest.mark.parametrize("content", [SCORES, MTEB, {"en": {"dev": SCORES}}, {"test": SCORES}])

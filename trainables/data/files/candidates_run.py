@@ -1,14 +1,14 @@
 """Reads the run of a first stage whose documents are the candidates of dev and test queries: `task.candidates_run`."""
 
-import os
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from trainables.data.files.run_file import Run, read_run, sort_pairs
+from trainables.data.files.readers import require_path
 from trainables.specs.ranking_task import PoolName, RankerTaskSettings
+from trainables.text.trec_files import TrecRun, read_trec_run
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -38,14 +38,11 @@ def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], objec
     """
     rankings, sources = dict[str, Ranking](), dict[str, Path]()
     for path, run in _read_files(settings, log):
-        order = sort_pairs(run)
-        queries, documents = run.queries.to_pylist(), run.documents.to_pylist()
-        bounds = np.searchsorted(run.query_codes[order], np.arange(len(queries) + 1)).tolist()
-        names, scores = run.document_codes[order].tolist(), run.scores[order]
-        for query, first, end in zip(queries, bounds[:-1], bounds[1:], strict=True):
+        for query, rows in run.rows.items():
             if query in rankings:
                 raise UserError(str(path), f"query {query}, which {sources[query]} has", "each query in one file")
-            rankings[query] = Ranking([documents[code] for code in names[first:end]], scores[first:end])
+            order = rows[np.argsort(-run.scores[rows], kind="stable")]
+            rankings[query] = Ranking(run.get_document_ids(order), run.scores[order])
             sources[query] = path
     return rankings
 
@@ -67,8 +64,10 @@ def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: S
     return set(judged).union(*retrieved)
 
 
-def _read_files(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> Iterator[tuple[Path, Run]]:
+def _read_files(
+    settings: RankerTaskSettings, log: Callable[[str], object] | None = None
+) -> Iterator[tuple[Path, TrecRun]]:
+    depth = settings.retrieval_depth
     for name in settings.candidates_run:
-        path = Path(os.path.expanduser(name)).absolute()
-        depth = settings.retrieval_depth
-        yield path, read_run(path, depth and depth + _SPARE, KEY, log)
+        path = require_path(name, KEY, "a run, which may be gzipped").absolute()
+        yield path, read_trec_run(path, depth and depth + _SPARE, log)

@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Set
 
-from trainables.data.files.readers import quote_text
 from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.text_files import quote_text
 from trainables.utils.errors import UserError
 from trainables.utils.words import compose_text
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.data.files.readers import FileLocation, quote_text, read_lines
 from trainables.specs.sentence_encoder import STS_SETS
+from trainables.text.text_files import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
