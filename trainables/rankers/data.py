@@ -141,7 +141,7 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
         yield f"{row}{metric:>{width}}"
     first_stage = prepared.settings.get_first_stage()
-    yield describe_retrieval(*first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
+    yield describe_retrieval(first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"

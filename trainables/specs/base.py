@@ -10,11 +10,12 @@ Each trainable derives its own classes for task, model, training and smoothing f
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from trainables.curriculum.settings import CurriculumSettings
+from trainables.metrics.protocols import FirstStage
 from trainables.smoothing.schedules import SCHEDULES
 from trainables.smoothing.settings import (
     ALWAYS_HASHED,
@@ -39,15 +40,6 @@ def is_unset(value: object) -> bool:
     Settings that were added later enter the hash only if they are set, so that earlier runs keep their ids.
     """
     return value is None
-
-
-class FirstStage(NamedTuple):
-    """First stage, which retrieved the candidates that a model ranks anew."""
-
-    source: str
-    """The candidates in words."""
-    depth: int
-    """Largest number of candidates of a query."""
 
 
 class BaseTaskSettings(Settings):

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from trainables.specs.base import BaseTaskSettings, FirstStage, is_unset
+from trainables.metrics.protocols import FirstStage
+from trainables.specs.base import BaseTaskSettings, is_unset
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.registry import load_object
 from trainables.utils.settings import AtLeastTwo, PositiveInt, Proportion, Settings
