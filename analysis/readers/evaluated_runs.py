@@ -165,11 +165,6 @@ def _suggest_metric(metric: str) -> str:
 def read_run(path: Path, part: str | None = None, log: Callable[[str], object] | None = None) -> TrecRun:
     """Read a run, or predictions if the file begins as JSON.
 
-    Args:
-        path: the file.
-        part: SUBSET/SPLIT, for predictions of MTEB with several.
-        log: as for `read_trec_run`.
-
     Raises:
         UserError: if the file cannot be read or is not valid.
     """
@@ -241,10 +236,6 @@ def compute_values(
 
     gdeval is a program of its own, which reads files: it takes numbers for queries alone, and blanks and hyphens in ids
     mislead it. So it gets numbers, which sort as the ids do, because ids break ties.
-
-    Args:
-        queries: query -> grade by document, score by document.
-        measure: the metric.
     """
     import ir_measures
 

@@ -130,11 +130,6 @@ class _PlanDocuments(NamedTuple):
 def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Path], where: str) -> _PlanDocuments:
     """Return the plan with the highest version, and the latest search log and queries.
 
-    Args:
-        wandb_runs: runs of W&B, including those that hold these documents.
-        files: files of complete documents of queries, by id.
-        where: name of the study in errors.
-
     Raises:
         UserError: if there is no plan, or a file of queries is missing.
     """

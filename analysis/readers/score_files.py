@@ -25,10 +25,6 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
     The columns are those of `analysis.data.score_table.build_score_table`, or those of `pt.Experiment(...,
     perquery=True)` of PyTerrier: name, qid, measure and value. Where there is a column measure, one measure is read.
 
-    Args:
-        path: path of the file.
-        metric: the measure to read. If None, the only one of the file.
-
     Raises:
         UserError: if the file does not exist, is not such a file, holds means over queries, or does not have the
             measure.

@@ -33,10 +33,6 @@ def load_overlaps(folder: Path, compute: Callable[[], list[Overlap]]) -> list[Ov
 def check_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> None:
     """Refuse data whose development or test set shares too much with another split.
 
-    Args:
-        overlaps: The overlaps of the data.
-        allowed: Largest share of a split that another split may contain, from 0 to 1.
-
     Raises:
         UserError: If an overlap is larger. The message contains the smallest value that allows the data.
 

@@ -75,9 +75,6 @@ class RankingDataset(PreparedDataset):
     def read_qrels(self, split: str) -> "pd.DataFrame":
         """Return the qrels of the queries of a split with retrieved candidates, in the order of the queries.
 
-        Args:
-            split: Name of the split.
-
         Returns:
             Table with columns query_id, document_id, relevant and grade.
         """
@@ -98,9 +95,6 @@ class RankingDataset(PreparedDataset):
 
         The documents that a first stage missed are those with a positive grade that are no candidates, and all judged
         ones of a query without candidates, so that the query is there. No ranking has them, so their score is -inf.
-
-        Args:
-            split: Name of the split.
 
         Returns:
             Table with columns query_id, document_id and relevant; with retrieved candidates also grade, -1 without a

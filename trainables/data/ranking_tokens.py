@@ -95,13 +95,6 @@ def tokenize_pairs(
     the context loses its beginning, or its end if the task's truncation is "plain". With "longest_first", the longer of
     query and document loses a token at its end until the pair fits.
 
-    Args:
-        prepared: The prepared data.
-        tokenizer: The model's fast tokenizer.
-        model_digest: Digest of the model's files, including those of the tokenizer.
-        max_length: Most tokens of a row, including special tokens.
-        cache: Folder that studies share.
-
     Raises:
         UserError: If `max_length` leaves no room for a document, or if the tokenizer is not a fast one.
     """
@@ -243,11 +236,6 @@ def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, I
     Of two equally long sides, the document loses the token, as in the code of Penha and Hauff and the slow tokenizers
     of transformers: a query that is too long keeps the odd token. Fast tokenizers give it to the longer side.
 
-    Args:
-        query: Token ids of the query.
-        document: Token ids of the document.
-        room: Number of tokens that fit.
-
     Example:
         >>> query, document = truncate_longest_first(np.arange(280), np.arange(90), room=125)
         >>> len(query), len(document)
@@ -261,12 +249,6 @@ def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length:
     """Return the token ids of texts without special tokens, cut to `length`.
 
     The tokenizer itself cuts them, because it warns of long texts otherwise.
-
-    Args:
-        tokenizer: A fast tokenizer.
-        texts: Texts to tokenise.
-        length: Most tokens of a text.
-        side: Side where a text is cut, "right" or "left".
     """
     tokenizer.truncation_side = side
     encoded = tokenizer(

@@ -72,9 +72,6 @@ class SentenceDataset(PreparedDataset):
         """Return the pairs of one split, or of both with dev first.
 
         The columns are split, query_id, document_id, first, second, relevant and pair_id, see `sts.SentencePair`.
-
-        Args:
-            split: "dev" or "test". If None, both are returned.
         """
         table = self._read_table("pairs")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
@@ -102,14 +99,6 @@ def prepare_data(
     """Read sentences and pairs and write them, unless the prepared data exist.
 
     A sentence is a line without leading and trailing white space.
-
-    Args:
-        settings: Settings of the task.
-        cache: Folder that studies share.
-        progress: Called with a line of text at every step. If None, progress is not reported.
-
-    Returns:
-        The prepared data.
 
     Raises:
         UserError: If a file is missing or not in its format (see `sts.read_pairs`), or if the file of training

@@ -94,14 +94,6 @@ def tokenize_sentences(
     A sentence that is too long loses its end. Training sentences are cut to `max_length`. Sentences of pairs may be as
     long as the model allows, as in the evaluation of Gao et al. (2021).
 
-    Args:
-        prepared: The prepared data.
-        tokenizer: The model's fast tokenizer.
-        model_name: Digest of the model's files, including those of the tokenizer.
-        max_length: Most tokens of a training sentence, including special tokens.
-        max_evaluation_length: Most tokens of a sentence of the pairs: the most that the model takes.
-        cache: Folder that studies share.
-
     Raises:
         UserError: If `max_length` leaves no room for a word, or if the tokenizer is not a fast one.
     """

@@ -39,9 +39,6 @@ def load_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
     also have turns per query and words per turn, and a task with domains has the number of domains. Retrieved
     candidates have the recall of the first stage, the queries for which it found nothing relevant, and the share of
     candidates that are judged.
-
-    Args:
-        prepared: Prepared data of the task.
     """
     statistics: StatisticsTable = load_or_compute(
         prepared.folder / _FILE, _FORMAT, lambda: _compute_ranking_statistics(prepared)
@@ -58,9 +55,6 @@ def load_sentence_statistics(prepared: SentenceDataset) -> StatisticsTable:
     """Return the statistics of the training sentences and of each evaluation set. Computes and stores them if missing.
 
     The rows are sentences, words per sentence and pairs.
-
-    Args:
-        prepared: Prepared sentences and pairs.
     """
     statistics: StatisticsTable = load_or_compute(
         prepared.folder / _FILE, _FORMAT, lambda: _compute_sentence_statistics(prepared)

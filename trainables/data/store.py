@@ -49,12 +49,7 @@ def get_prepared_folder(fingerprint: str, cache: Path) -> Path:
 
 
 def get_pointer_path(key: object, cache: Path) -> Path:
-    """Return the path of the pointer from sources to their prepared data.
-
-    Args:
-        key: Everything that the prepared data depend on, a JSON value.
-        cache: Folder of the cache.
-    """
+    """Return the path of the pointer from sources to their prepared data."""
     return cache / "sources" / f"{hash_json(key)}.json"
 
 
@@ -77,13 +72,7 @@ def write_pointer(path: Path, content: dict[str, Any]) -> None:
 
 
 def create_once(folder: Path, make: Callable[[], object], report: Callable[[str], None]) -> None:
-    """Create a folder unless it is intact, or wait for the process that is creating it.
-
-    Args:
-        folder: Folder to create.
-        make: Creates the folder.
-        report: Called with a line of text, once if the process has to wait.
-    """
+    """Create a folder unless it is intact, or wait for the process that is creating it."""
     reported = False
 
     def report_waiting() -> None:

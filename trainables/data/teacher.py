@@ -30,11 +30,7 @@ def get_teacher_path(folder: Path, digest: str) -> Path:
 def write_teacher_scores(folder: Path, read_candidates: "Callable[[], pd.DataFrame]", path: Path, digest: str) -> None:
     """Join the scores of a file with the training candidates, unless this was done before.
 
-    Args:
-        folder: folder of the prepared data.
-        read_candidates: returns query_id and document_id of the training candidates.
-        path: TREC run, or Parquet with the columns query_id, document_id and score. It may have further rows.
-        digest: digest of the file.
+    The file is a TREC run, or Parquet with query_id, document_id and score. It may have further rows.
 
     Raises:
         UserError: if the file is malformed, has a score twice or one that is not finite, or lacks one.

@@ -84,9 +84,6 @@ class ClusterPool(NamedTuple):
 def probe_nodes(threads: int) -> NodeKind:
     """Return the environment that all nodes with enough cores have in common.
 
-    Args:
-        threads: cores of a task.
-
     Raises:
         UserError: if no node has enough cores, if one does not answer, or if their environments differ, because the
             same pair would have different scores on them.

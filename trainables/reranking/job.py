@@ -94,23 +94,11 @@ class Reporter(Protocol):
         """Report something that happened."""
 
     def update(self, activity: str, done: int, total: int, start: int) -> None:
-        """Report the progress of an activity.
-
-        Args:
-            activity: what is done, such as "pairs scored".
-            done: units that are done.
-            total: all units.
-            start: units that were done by an earlier command.
-        """
+        """Report the progress of an activity."""
 
 
 def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> int:
     """Re-rank a run, and return the number of its pairs.
-
-    Args:
-        job: the re-ranking.
-        make_pool: returns the processes that score, for the key of the job.
-        reporter: receives the progress.
 
     Raises:
         UserError: if an input is wrong, or if a model gives a score that is not finite.

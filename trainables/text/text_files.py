@@ -43,10 +43,6 @@ def quote_text(text: str) -> str:
 def open_binary(path: Path, expected: str) -> Iterator[IO[bytes]]:
     """Open a file, whose first bytes tell whether it is gzipped, and yield its decompressed content.
 
-    Args:
-        path: path of the file.
-        expected: what the file should be, for errors.
-
     Raises:
         UserError: if the file does not exist, cannot be read, or is a damaged gzip file or a pipe.
     """

@@ -41,10 +41,6 @@ def normalize_text(text: str) -> str:
 def count_overlaps(splits: Mapping[str, SplitTexts], unit: str) -> list[Overlap]:
     """Count the texts that the dev and test splits share with each other and with the training split.
 
-    Args:
-        splits: split -> its texts, for "train", "dev" and "test".
-        unit: name of the texts in the plural, such as "queries".
-
     Returns:
         One row for each pair of splits that share at least one text or id.
 

@@ -29,10 +29,6 @@ class Ranking(NamedTuple):
 def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> dict[str, Ranking]:
     """Return the first documents of each query, by query id: `settings.retrieval_depth` of them, and a few more.
 
-    Args:
-        settings: Settings of the task.
-        log: Called with a line for each file whose ranks contradict its scores or have gaps.
-
     Raises:
         UserError: If a file cannot be read or is malformed, or if two files have the same query.
     """
@@ -49,11 +45,6 @@ def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], objec
 
 def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: Set[str]) -> set[str] | None:
     """Return the ids of the documents that a study needs of a collection, or None if it needs all.
-
-    Args:
-        settings: Settings of the task. The documents of its candidates' run are needed.
-        default: The task's own pool.
-        judged: Ids of the judged documents.
 
     Raises:
         UserError: If a run cannot be read.

@@ -21,10 +21,6 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
     """Return `settings.path`, which exists.
 
-    Args:
-        settings: Settings of the task.
-        expected: What should be at the path, for the error message.
-
     Raises:
         UserError: If the path is None or does not exist.
     """
@@ -33,11 +29,6 @@ def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
 
 def require_path(value: str | None, key: str, expected: str) -> Path:
     """Return the path under a key of the study file, which exists.
-
-    Args:
-        value: The path; `~` is expanded.
-        key: The key, for the error message.
-        expected: What should be at the path, for the error message.
 
     Raises:
         UserError: If the path is None or does not exist.
@@ -93,11 +84,6 @@ def find_optional_file(folder: Path, name: str) -> Path | None:
 def check_dev_share(settings: RankerTaskSettings, dev: Path | str | None, missing: str) -> None:
     """Check that a task has either a development set or `settings.dev_share`.
 
-    Args:
-        settings: Settings of the task.
-        dev: The development set, or None if there is none.
-        missing: What is wrong without a development set, for the error message.
-
     Raises:
         UserError: If there are both or neither.
     """
@@ -124,10 +110,6 @@ def hash_file_stats(paths: Iterable[Path]) -> str:
 def read_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[FileLocation, list[str]]]:
     """Yield location and tab-separated fields of every line of a file without header and without quoting.
 
-    Args:
-        path: The file.
-        names: Names of the fields, for the error message. Every line must have this number of fields.
-
     Raises:
         UserError: If a line has another number of fields, or as `read_lines` does.
     """
@@ -141,11 +123,6 @@ def read_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[FileLocation, 
 
 def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[tuple[FileLocation, list[str]]]:
     """Yield location and fields of every row of a CSV file with a header.
-
-    Args:
-        path: The file.
-        columns: Names of the columns to read. The fields are yielded in this order.
-        delimiter: Separator of the fields.
 
     Yields:
         Location of the row's first line, and the fields of `columns`.
@@ -199,12 +176,6 @@ def read_json_lines(path: Path) -> Iterator[tuple[FileLocation, dict[str, Any]]]
 
 def get_member(location: FileLocation, value: dict[str, Any], name: str, kind: type[T]) -> T:
     """Return the member `name` of a JSON object.
-
-    Args:
-        location: Location of the object, for the error message.
-        value: The object.
-        name: Name of the member.
-        kind: Type of the member: str, list or dict.
 
     Raises:
         UserError: If the member is missing or has another type.

@@ -191,10 +191,7 @@ def compute_term_weights(
 def _count_terms(terms: "array[int]", sizes: Ints, n_terms: int) -> sp.csc_array:
     """Return how often each document contains each term, of shape (documents, terms).
 
-    Args:
-        terms: Terms of all documents, one document after another.
-        sizes: Number of terms of each document.
-        n_terms: Number of distinct terms.
+    `terms` are those of all documents, one document after another, `sizes` their numbers.
     """
     columns = np.frombuffer(terms, dtype=np.int32)
     rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)

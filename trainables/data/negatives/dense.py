@@ -55,11 +55,6 @@ class DenseSampler:
 def embed_texts(texts: Sequence[str], encoder: str, batch_size: int = 32) -> npt.NDArray[np.float32]:
     """Embed texts on the CPU with one thread.
 
-    Args:
-        texts: Texts to embed.
-        encoder: Sentence encoder: hub id, local folder, or package:MODULE/FOLDER.
-        batch_size: Number of texts per batch.
-
     Returns:
         Normalised embeddings of shape (texts, hidden).
     """

@@ -65,11 +65,6 @@ class _Part(NamedTuple):
 def read_pairs(folder: Path, sets: Iterable[str], skipped: Counter[str] | None = None) -> list[SentencePair]:
     """Return the pairs of STS-B's dev split, then those of the test split, by set, subset and line.
 
-    Args:
-        folder: Folder that contains STS and SICK.
-        sets: Names of the sets of the test split.
-        skipped: Reason -> number of skipped pairs. Modified in place. If None, nothing is counted.
-
     Raises:
         UserError: If a set is unknown, or if a file is missing, not text (see `read_lines`) or not in its format. Also
             if the two files of a subset, gold and sentences, have different numbers of lines. Also if a gold similarity
