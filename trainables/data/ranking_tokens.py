@@ -42,10 +42,10 @@ Positions = Ints
 class PairTokens:
     """Token ids of every candidate row, in the order of `RankingDataset.read_candidates()`."""
 
-    ids: Ids
+    flat: Ids
     """(tokens,) Token ids of all rows, concatenated."""
     offsets: Positions
-    """(rows + 1,) Row r is `ids[offsets[r]:offsets[r + 1]]`."""
+    """(rows + 1,) Row r is `flat[offsets[r]:offsets[r + 1]]`."""
     starts: Ids
     """(rows,) Position within the row where the document's segment starts, after the [SEP] of the query."""
     specials: tuple[int, int, int]
@@ -60,17 +60,12 @@ class PairTokens:
     def __len__(self) -> int:
         return len(self.starts)
 
-    @property
-    def flat(self) -> Ids:
-        """(tokens,) Token ids of all rows, concatenated."""
-        return self.ids
-
     def get_pair(self, row: int) -> tuple[Ids, int]:
         """Return the token ids of a row and the position where its document's segment starts.
 
         In a model with token types, the type is 0 before this position and 1 from there on.
         """
-        return self.ids[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
+        return self.flat[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
 
     @cached_property
     def lengths(self) -> Positions:

@@ -36,10 +36,10 @@ class SentenceTokens:
     the model takes.
     """
 
-    ids: Ids
+    flat: Ids
     """(tokens,) Token ids of all sentences, concatenated."""
     offsets: Positions
-    """(n + 1,) Sentence r is `ids[offsets[r]:offsets[r + 1]]`."""
+    """(n + 1,) Sentence r is `flat[offsets[r]:offsets[r + 1]]`."""
     pairs: Positions
     """(2, pairs) Rows of the two sentences of each pair, in the order of `SentenceDataset.read_pairs()`."""
     splits: dict[str, tuple[int, int]]
@@ -59,18 +59,13 @@ class SentenceTokens:
         return lengths
 
     @property
-    def flat(self) -> Ids:
-        """(tokens,) Token ids of all sentences, concatenated."""
-        return self.ids
-
-    @property
     def starts(self) -> Positions:
         """(n,) Position where a second segment would start: the end, because there is none."""
         return self.lengths
 
     def get_ids(self, row: int) -> Ids:
         """Return the token ids of a sentence, of shape (lengths[row],)."""
-        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+        return self.flat[self.offsets[row] : self.offsets[row + 1]]
 
     def get_first_rows(self, split: str) -> Positions:
         """Return the row of the first sentence of each pair of a split, of shape (pairs,)."""

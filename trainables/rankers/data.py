@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
@@ -17,7 +16,7 @@ from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.text.text_overlap import describe_overlap
+from trainables.text.text_overlap import check_overlaps, describe_overlap
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
