@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.metrics.protocols import FirstStage
 from trainables.smoothing.schedules import SCHEDULES
 from trainables.smoothing.settings import (
     ALWAYS_HASHED,
@@ -28,6 +27,9 @@ from trainables.smoothing.signatures import BATCH_SIZE, ScheduleSetting
 from trainables.utils.files import get_last_name
 from trainables.utils.hashing import hash_json
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
+
+if TYPE_CHECKING:
+    from trainables.metrics.protocols import FirstStage
 
 ScheduleName = Annotated[str, BeforeValidator(SCHEDULES.check_name)]
 
@@ -92,7 +94,7 @@ class BaseTaskSettings(Settings):
         """Describe the noise in the training labels, or return None if there is none."""
         return None
 
-    def get_first_stage(self) -> FirstStage | None:
+    def get_first_stage(self) -> "FirstStage | None":
         """Return what retrieved the evaluated candidates, or None if they were not retrieved."""
         return None
 
