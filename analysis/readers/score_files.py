@@ -89,11 +89,7 @@ def _select_measure(frame: pd.DataFrame, metric: str | None, path: Path) -> pd.D
 
 
 def _check_json(path: Path) -> None:
-    """Say what to do with a JSON file, whatever its name.
-
-    Raises:
-        UserError: if the file begins as JSON.
-    """
+    """Say what to do with a JSON file, whatever its name."""
     try:
         with path.open("rb") as file:
             if not file.read(64).lstrip().startswith((b"{", b"[")):
@@ -109,11 +105,7 @@ def _check_json(path: Path) -> None:
 
 
 def _check_means(names: list[str], path: Path) -> None:
-    """Refuse a table of means.
-
-    Raises:
-        UserError: if the columns are those that PyTerrier or sentence-transformers write means in.
-    """
+    """Refuse a table of means."""
     if {"epoch", "steps"} <= {*names}:
         raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
     if "name" in names and not {"system", "qid"} & {*names} and any(_is_metric(name) for name in names):

@@ -162,11 +162,7 @@ class WandbProject:
         return [place / QUERIES for place in self._download_artifacts(run, run.id).values()]
 
     def _download_artifacts(self, run: "public.Run", start: str, end: str = "") -> dict[str, Path]:
-        """Download the last version of each artifact with such a name and return the folders by name.
-
-        Raises:
-            UserError: if a file does not have the logged digest.
-        """
+        """Download the last version of each artifact with such a name and return the folders by name."""
         latest: dict[str, wandb.Artifact] = {}
         for artifact in _list_artifacts(run):
             name = artifact.name.partition(":")[0]

@@ -70,11 +70,7 @@ class RankingDataset(PreparedDataset):
         return table[table["split"] == split].reset_index(drop=True)
 
     def read_qrels(self, split: str) -> "pd.DataFrame":
-        """Return the qrels of the queries of a split with retrieved candidates, in the order of the queries.
-
-        Returns:
-            Table with columns query_id, document_id, relevant and grade.
-        """
+        """Return the qrels of the queries of a split with retrieved candidates, in the order of the queries."""
         table = self._read_table("qrels")
         return table[table["split"] == split].drop(columns="split").reset_index(drop=True)
 

@@ -155,7 +155,7 @@ def _write_tokens(
     task, settings = get_task(prepared.settings.name), prepared.settings
     side = "left" if task.is_dialogue and settings.truncation == "oldest" else "right"
     # One more than fits, so that truncation is visible. Which of two long sides is the longer one needs their lengths.
-    max_kept = room + 1 if settings.truncation != "longest_first" else _NO_LIMIT
+    max_kept = room + 1 if settings.truncation != "longest_first" else None
     texts = queries["text"].tolist()
     if not settings.separators:
         texts = [" ".join(task.split_utterances(text)) for text in texts]
@@ -240,7 +240,9 @@ def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, I
     return query, document[: room - len(query)]
 
 
-def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
+def encode_texts(
+    tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int | None, side: str = "right"
+) -> list[Ids]:
     """Return the token ids of texts without special tokens, cut to `length`.
 
     The tokenizer itself cuts them, because it warns of long texts otherwise.
@@ -250,7 +252,7 @@ def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length:
         texts,
         add_special_tokens=False,
         truncation=True,
-        max_length=length,
+        max_length=_NO_LIMIT if length is None else length,
         return_attention_mask=False,
         return_token_type_ids=False,
     )["input_ids"]

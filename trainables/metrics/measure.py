@@ -151,9 +151,6 @@ class Measure:
             is_retrieved: whether a first stage retrieved the candidates. A query without any relevant document then has
                 the value 0, as by ir_measures; otherwise it is an error.
 
-        Returns:
-            (queries,) values; for a metric of sentence pairs, see `STSCorrelation.compute_values`.
-
         Raises:
             ValueError: the function raises it, a query does not have `required_candidates` candidates, or the metric
                 has no value per query.

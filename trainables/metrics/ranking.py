@@ -280,14 +280,7 @@ def _rank_candidates(
 
 
 def _count_ties(ranked: Floats) -> tuple[Ints, Ints]:
-    """Count the candidates with a higher score and those with the same score.
-
-    Args:
-        ranked: (queries, candidates) scores in descending order.
-
-    Returns:
-        (queries, candidates) with a higher score, and (queries, candidates) with the same score, including itself.
-    """
+    """Count the candidates with a higher score and those with the same score."""
     candidates = ranked.shape[1]
     position = np.arange(candidates)
     first = np.ones(ranked.shape, dtype=bool)

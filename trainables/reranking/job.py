@@ -210,10 +210,6 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
     """Yield the folder of the parts, which no other process uses.
 
     If the block succeeds, the parts of all jobs of this file are removed. A mistake leaves no folder without scores.
-
-    Raises:
-        UserError: if the folder of `out` does not exist, somebody else's files are in the place of the parts, or
-            another process writes it.
     """
     if not out.parent.is_dir():
         raise UserError("--out", f"the folder {out.parent} does not exist", "a file in an existing folder")

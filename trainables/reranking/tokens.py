@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainables.data.ranking_tokens import encode_texts, get_pair_special_tokens
+from trainables.data.ranking_tokens import Ids, encode_texts, get_pair_special_tokens
 from trainables.exchange.input_rules import LIBRARY_RULES, InputRules
 from trainables.reranking.texts import Text, TextSource
 from trainables.utils.arrays import Ints
@@ -23,10 +22,6 @@ from trainables.utils.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Ids = npt.NDArray[np.int32]
-
-_NO_LIMIT = 10**9
-"""Tokens that no text has; without a limit the tokenizer warns of long texts."""
 _TEXTS_PER_BLOCK, _CHARACTERS_PER_BLOCK = 1 << 16, 1 << 24
 """Texts and characters that are in memory at once."""
 _TEXTS_PER_CALL = 512
@@ -149,7 +144,7 @@ def write_tokens(
                         found_id = f"{text.id} has two different texts"
                         raise UserError(str(text.location), found_id, "one text for an id")
                 for part in _split(list(new.items()), _TEXTS_PER_CALL):
-                    encoded = encode_texts(tokenizer, [text for _, text in part], _NO_LIMIT)
+                    encoded = encode_texts(tokenizer, [text for _, text in part], None)
                     for (code, _), tokens in zip(part, encoded, strict=True):
                         starts[code], lengths[code] = n_tokens, len(tokens)
                         kept = tokens[-room:] if keeps_end else tokens[:room]

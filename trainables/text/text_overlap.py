@@ -41,10 +41,7 @@ def normalize_text(text: str) -> str:
 
 
 def count_overlaps(splits: Mapping[str, SplitTexts], unit: str) -> list[Overlap]:
-    """Count the texts that the dev and test splits share with each other and with the training split.
-
-    Returns:
-        One row for each pair of splits that share at least one text or id.
+    """Count the texts that the dev and test splits share with each other and with the training split, if any.
 
     Example:
         >>> splits = {"train": SplitTexts(["a"]), "dev": SplitTexts(["A", "b"]), "test": SplitTexts(["c"])}

@@ -124,9 +124,6 @@ def read_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[FileLocation, 
 def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[tuple[FileLocation, list[str]]]:
     """Yield location and fields of every row of a CSV file with a header.
 
-    Yields:
-        Location of the row's first line, and the fields of `columns`.
-
     Raises:
         UserError: If the header or a column is missing, if quotes are wrong, if a row has another number of fields than
             the header, or as `read_lines` does.

@@ -39,9 +39,6 @@ def sample_negatives(query_id: str, order: Floats, excluded: Ints, n: int, repla
         replace: If True, take the n nearest of all documents and replace each excluded one by a random document, as the
             code of the authors of WSLS does.
 
-    Returns:
-        The documents, and how many of them the sampler found.
-
     Raises:
         PoolError: If fewer than n documents are left.
 
