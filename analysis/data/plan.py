@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainables.metrics import get_measure
+from trainables.metrics import FirstStage, get_measure
 
 _SYMBOLS = {"epsilon": "ε"}
 Phase = Literal["search", "confirmed", "test"]
@@ -85,17 +85,6 @@ class MarkGroup(NamedTuple):
         """The baseline of all pairs; None if they have several."""
         names = {baseline for _, baseline in self.pairs}
         return names.pop() if len(names) == 1 else None
-
-
-class FirstStage(BaseModel):
-    """First stage that retrieved the candidates of the dev and test queries."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    source: str
-    """What the candidates are, as in "the first 100 documents of bm25 over the whole collection"."""
-    depth: int
-    """Largest number of candidates of a query."""
 
 
 class Budgets(BaseModel):

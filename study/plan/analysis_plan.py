@@ -1,5 +1,6 @@
 """Analysis plan, fixed before the first test score: systems, metric, comparisons and correction."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         **({"seed_variance": study.analysis.seeds} if study.analysis.seeds != "own" else {}),
         **({"scorer_seed": study.curriculum.seed} if list_trained_scores(study) else {}),
         **({"label_noise": noise} if (noise := study.task.describe_label_noise()) else {}),
-        **({"first_stage": first_stage._asdict()} if first_stage else {}),
+        **({"first_stage": asdict(first_stage)} if first_stage else {}),
         **({"compared": _describe_compared(study, name)} if (name := study.search.compare) else {}),
     }
 

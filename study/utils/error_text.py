@@ -34,11 +34,8 @@ _RECORDED_MACHINE_FAULT = re.compile(
 """Beginnings of the error texts with which earlier versions recorded a machine fault."""
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _IPV4 = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
-_IPV6 = re.compile(
-    r"(?<![\w.:])(\[)?([0-9a-f:]*:[0-9a-f:]*:(?:[0-9a-f:.]*[0-9a-f]|(?<=::)))(?:%[\w.-]*\w)?(?(1)\](?::\d+)?)(?!\w|:\w)",
-    re.IGNORECASE,
-)
-"""Candidates for an IPv6 address, with optional brackets, zone and port."""
+_IPV6 = re.compile(r"(?<![\w.:])\[?([0-9a-f:]+:[0-9a-f:.]*[0-9a-f])(?:%\w+)?(?:\](?::\d+)?)?(?!\w)", re.IGNORECASE)
+"""What may be an IPv6 address, with brackets, zone and port; a time of day may be, too."""
 _JSON_ANSWER = re.compile(r"\{\s*\"(?:data|errors)\".*\}", re.DOTALL)
 _MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _OUT_OF_MEMORY = re.compile(r"allocate|bad_alloc|out of memory|could not create a (memory|primitive)", re.IGNORECASE)
@@ -117,10 +114,10 @@ def redact(text: str) -> str:
 
 def _replace_address(match: re.Match[str]) -> str:
     try:
-        ipaddress.IPv6Address(match[2])
+        ipaddress.IPv6Address(match[1])
     except ValueError:
-        return match[0]  # for example a time of day
-    return "(address)" if match[2].strip(":") else match[0]
+        return match[0]
+    return "(address)"
 
 
 def summarize_server_error(error: BaseException) -> str:

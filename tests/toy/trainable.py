@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
-from trainables.specs.plugin import ActiveRun, DataStatistics, PrecomputeProgress, Statistic, TrainablePlugin
+from trainables.specs.plugin import ActiveRun, PrecomputeProgress, StatisticsRow, StatisticsTable, TrainablePlugin
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 from trainables.utils.random import make_generator
@@ -142,10 +142,10 @@ def summarize_data(study: Any, prepared: Points) -> Iterator[str]:
     yield f"task {study.task.name}, {prepared.settings.queries} queries a split"
 
 
-def load_statistics(prepared: Points) -> DataStatistics:
+def load_statistics(prepared: Points) -> StatisticsTable:
     """Counts alone."""
     queries = prepared.settings.queries
-    rows: list[Statistic] = [{"name": "queries", "decimals": 0, "values": [queries] * len(SPLITS)}]
+    rows: list[StatisticsRow] = [{"name": "queries", "decimals": 0, "values": [queries] * len(SPLITS)}]
     return {"columns": list(SPLITS), "rows": rows, "legend": ""}
 
 

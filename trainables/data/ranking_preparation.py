@@ -98,14 +98,6 @@ def prepare_data(
 ) -> RankingDataset:
     """Read a task, sample its candidates and write them, unless the prepared data exist.
 
-    Args:
-        settings: Settings of the task.
-        cache: Folder that studies share.
-        progress: Called with a line of text at every step. If None, progress is not reported.
-
-    Returns:
-        The prepared data.
-
     Raises:
         UserError: If the task is unknown, if its sources are missing or malformed, if a split has no queries, or if
             there are too few documents.
@@ -211,11 +203,7 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
 
 
 def check_words(documents: Iterable[str]) -> list[str]:
-    """Return a note for a person if BM25 finds no words in most documents, and otherwise nothing.
-
-    Args:
-        documents: Texts of the documents, the first of which are inspected.
-    """
+    """Return a note for a person if BM25 finds no words in most documents, and otherwise nothing."""
     return [] if has_separated_words(islice(documents, _N_INSPECTED)) else [_UNSEPARATED_NOTE]
 
 

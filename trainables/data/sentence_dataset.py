@@ -9,10 +9,9 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainables.data.files import readers
-from trainables.data.overlaps import load_overlaps
 from trainables.data.store import (
     PreparedDataset,
     create_once,
@@ -24,7 +23,8 @@ from trainables.data.store import (
 )
 from trainables.data.tasks import sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
-from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
+from trainables.text.text_files import read_lines
+from trainables.text.text_overlap import SplitTexts
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -52,16 +52,13 @@ class SentenceDataset(PreparedDataset):
     """Settings without paths, see `to_portable_settings`."""
     domains: None = None
     """None, because sentences have no domains."""
+    texts: ClassVar[str] = "sentences"
 
     def read_sentences(self) -> list[str]:
         """Return the training sentences, each once, in the order of the file."""
         return self._read_table("sentences")["text"].tolist()
 
-    def find_overlaps(self) -> list[Overlap]:
-        """Return the counts of sentences that several splits contain, see `trainables.data.overlaps`."""
-        return load_overlaps(self.folder, lambda: count_overlaps(self._group_sentences_by_split(), "sentences"))
-
-    def _group_sentences_by_split(self) -> dict[str, SplitTexts]:
+    def _group_texts(self) -> dict[str, SplitTexts]:
         groups, pairs = {"train": SplitTexts(self.read_sentences())}, self.read_pairs()
         for split, rows in pairs.groupby("split"):
             groups[str(split)] = SplitTexts(list(dict.fromkeys((*rows["first"], *rows["second"]))))
@@ -71,9 +68,6 @@ class SentenceDataset(PreparedDataset):
         """Return the pairs of one split, or of both with dev first.
 
         The columns are split, query_id, document_id, first, second, relevant and pair_id, see `sts.SentencePair`.
-
-        Args:
-            split: "dev" or "test". If None, both are returned.
         """
         table = self._read_table("pairs")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
@@ -101,14 +95,6 @@ def prepare_data(
     """Read sentences and pairs and write them, unless the prepared data exist.
 
     A sentence is a line without leading and trailing white space.
-
-    Args:
-        settings: Settings of the task.
-        cache: Folder that studies share.
-        progress: Called with a line of text at every step. If None, progress is not reported.
-
-    Returns:
-        The prepared data.
 
     Raises:
         UserError: If a file is missing or not in its format (see `sts.read_pairs`), or if the file of training
@@ -168,7 +154,7 @@ def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]
     `skipped`.
     """
     sentences: dict[str, None] = {}
-    for _, line in readers.read_lines(path):
+    for _, line in read_lines(path):
         text = line.strip()
         if not text:
             skipped["blank sentence"] += 1

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainables.curriculum.settings import CurriculumSettings
-from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
@@ -17,7 +16,7 @@ from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.text.text_overlap import describe_overlap
+from trainables.text.text_overlap import check_overlaps, describe_overlap
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
         yield f"{row}{metric:>{width}}"
     first_stage = prepared.settings.get_first_stage()
-    yield describe_retrieval(*first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
+    yield describe_retrieval(first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trainables.data.overlaps import check_overlaps
 from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data
 from trainables.data.statistics import load_sentence_statistics as load_statistics
 from trainables.models.pretrained import (
@@ -12,7 +11,7 @@ from trainables.models.pretrained import (
     read_max_tokens,
     resolve_model_path,
 )
-from trainables.text.text_overlap import describe_overlap
+from trainables.text.text_overlap import check_overlaps, describe_overlap
 from trainables.utils.errors import UserError
 
 __all__ = [

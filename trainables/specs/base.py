@@ -10,7 +10,7 @@ Each trainable derives its own classes for task, model, training and smoothing f
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
@@ -28,6 +28,9 @@ from trainables.utils.files import get_last_name
 from trainables.utils.hashing import hash_json
 from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 
+if TYPE_CHECKING:
+    from trainables.metrics.protocols import FirstStage
+
 ScheduleName = Annotated[str, BeforeValidator(SCHEDULES.check_name)]
 
 Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
@@ -39,15 +42,6 @@ def is_unset(value: object) -> bool:
     Settings that were added later enter the hash only if they are set, so that earlier runs keep their ids.
     """
     return value is None
-
-
-class FirstStage(NamedTuple):
-    """First stage, which retrieved the candidates that a model ranks anew."""
-
-    source: str
-    """The candidates in words."""
-    depth: int
-    """Largest number of candidates of a query."""
 
 
 class BaseTaskSettings(Settings):
@@ -100,7 +94,7 @@ class BaseTaskSettings(Settings):
         """Describe the noise in the training labels, or return None if there is none."""
         return None
 
-    def get_first_stage(self) -> FirstStage | None:
+    def get_first_stage(self) -> "FirstStage | None":
         """Return what retrieved the evaluated candidates, or None if they were not retrieved."""
         return None
 

@@ -125,8 +125,8 @@ class PreparedData(Protocol):
         """
 
 
-class Statistic(TypedDict):
-    """A row of `DataStatistics`."""
+class StatisticsRow(TypedDict):
+    """A row of `StatisticsTable`."""
 
     name: str
     decimals: int
@@ -135,12 +135,12 @@ class Statistic(TypedDict):
     """One value per column. None where the column has no such value."""
 
 
-class DataStatistics(TypedDict):
+class StatisticsTable(TypedDict):
     """A table that describes data to a person, a JSON object. No run and no plan depends on it."""
 
     columns: list[str]
     """Splits or evaluation sets."""
-    rows: list[Statistic]
+    rows: list[StatisticsRow]
     legend: str
     """What is counted."""
 
@@ -277,7 +277,7 @@ class TrainablePlugin(NamedTuple):
         assert self.export_module is not None
         return cast(ExportBackend, import_module(self.export_module))
 
-    def load_statistics(self, prepared: PreparedData) -> DataStatistics | None:
+    def load_statistics(self, prepared: PreparedData) -> StatisticsTable | None:
         """Return counts and mean lengths of the data for the report.
 
         They come from the function `load_statistics` of the data backend, with the same argument. It is optional: a

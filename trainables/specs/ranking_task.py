@@ -1,13 +1,16 @@
 """Settings of a ranking task: its collection, its candidates and its negative samplers."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from trainables.specs.base import BaseTaskSettings, FirstStage, is_unset
+from trainables.specs.base import BaseTaskSettings, is_unset
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.registry import load_object
 from trainables.utils.settings import AtLeastTwo, PositiveInt, Proportion, Settings
+
+if TYPE_CHECKING:
+    from trainables.metrics.protocols import FirstStage
 
 SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
     "wsls-paper": {
@@ -309,7 +312,7 @@ class RankerTaskSettings(BaseTaskSettings):
         """
         return "all" if self.is_retrieved(split) and self.searches_collection else self.pool or default
 
-    def get_first_stage(self) -> FirstStage | None:
+    def get_first_stage(self) -> "FirstStage | None":
         """Return what retrieved the candidates of dev and test queries, or None if they are sampled.
 
         Example:
@@ -318,6 +321,8 @@ class RankerTaskSettings(BaseTaskSettings):
         """
         if self.retrieval_depth is None:
             return None
+        from trainables.metrics.protocols import FirstStage  # imported here, since it loads numpy
+
         if self.candidates_run:
             source = f"a run (task.candidates_run, SHA-256 {', '.join(self.candidates_run)})"
         elif self.evaluation_sampler.name == "given":

@@ -20,7 +20,7 @@ from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
 from trainables.data.tasks import IRDataset, Qrel
-from trainables.metrics import describe_retrieval
+from trainables.metrics import FirstStage, describe_retrieval
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -180,7 +180,7 @@ def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_p
     counts = prepared.read_metadata()["splits"]["test"]
     assert (counts["queries"], counts["queries_missed"], counts["queries_absent"]) == (6, 5, 1)
     assert prepared.read_metadata()["splits"]["dev"]["queries_absent"] == 0
-    told = describe_retrieval("a run", 100, prepared.read_metadata()["splits"])
+    told = describe_retrieval(FirstStage("a run", 100), prepared.read_metadata()["splits"])
     assert ". Queries without any candidate count as well, with the lowest value: 1 of test. " in told
     assert counts["recall"] == pytest.approx(
         1 / 12, abs=1e-6
@@ -218,7 +218,7 @@ def test_judged_queries_without_a_relevant_document_count_0_as_in_ir_measures(tm
     splits = prepared.read_metadata()["splits"]
     assert (splits["test"]["queries"], splits["test"]["queries_without_relevant"]) == (6, 5)
     assert "queries_without_relevant" not in splits["dev"]
-    assert "as in trec_eval: 5 of test. " in describe_retrieval("a run", 100, splits)
+    assert "as in trec_eval: 5 of test. " in describe_retrieval(FirstStage("a run", 100), splits)
     sampled = prepare_data(RankerTaskSettings.model_validate(values), tmp_path / "cache")
     assert sorted(sampled.read_query_ids("test")) == ["q18", "q19", "q23"]
     assert sampled.read_metadata()["skipped"] == {"test query without a relevant document": 3}

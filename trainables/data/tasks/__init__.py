@@ -189,9 +189,6 @@ TASKS: Registry[Task] = Registry(
 def get_task(name: str) -> Task:
     """Return the registered task of this name.
 
-    Args:
-        name: Name of a task, such as "msmarco", or "irds:ID" for a dataset of ir_datasets.
-
     Raises:
         UserError: If no task has this name.
 

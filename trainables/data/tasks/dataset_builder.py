@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Set
 
-from trainables.data.files.readers import quote_text
 from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.text_files import quote_text
 from trainables.utils.errors import UserError
 from trainables.utils.words import compose_text
 
@@ -184,13 +184,6 @@ def parse_grade(location: object, text: str) -> int:
 
 def add_text(texts: dict[str, str], kind: str, location: object, name: str, text: str) -> None:
     """Add a text to `texts`.
-
-    Args:
-        texts: Id -> text. Modified in place.
-        kind: What the text belongs to, such as "query", for the error message.
-        location: Source of the text, for the error message.
-        name: Id of the text.
-        text: The text.
 
     Raises:
         UserError: If the id is not valid, if the text is empty, or if the id already has another text.
