@@ -30,7 +30,7 @@ from study.execution.resolve import resolve_study
 from study.scheduling.trials import ConfigurationFactory
 from study.suites.loader import load_one_study
 from trainables.metrics import recall_at
-from trainables.rankers.precompute import precompute_inputs
+from trainables.rankers.plugin import precompute
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.rankers.trainer import Pairs
 from trainables.specs.checkpoints import get_run_segments
@@ -98,7 +98,7 @@ def choose_configuration(study: Study, system: str) -> Params:
 
 def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
     """Train one combination, and rank; the outputs of frozen layers are computed before, if there are any."""
-    for _ in precompute_inputs(trial):
+    for _ in precompute(trial):
         pass
     return PilotRun(trial, held_out).rank_held_out()
 

@@ -6,24 +6,33 @@ import numpy as np
 import pandas as pd
 
 from trainables.data.ranking_dataset import RankingDataset
+from trainables.difficulty.cache import ensure_difficulties
 from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
-from trainables.rankers import throughput
+from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.precompute import precompute_inputs
-from trainables.rankers.runner import RankerRun, evaluate_reference_ranking
+from trainables.rankers.runner import RankerData, RankerRun, evaluate_reference_ranking
+from trainables.rankers.trainer import RankerTrainer
+from trainables.specs.checkpoints import Segment
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.frozen_features import InMemoryFeatures
+from trainables.training.throughput import Workload, measure_workload
+
+_MEASURED_PAIRS = 500
 
 
-def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
+def precompute(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> Iterator[PrecomputeProgress]:
     """Compute tokens, outputs of the frozen layers and difficulty scores.
 
     A ranking that is not trained needs none of them.
     """
     if trial.specification.system == "cross-encoder":
-        yield from precompute_inputs(trial, on_wait)
+        data = RankerData(trial)
+        yield from data.precompute(on_wait)
+        if trial.action == "train":
+            ensure_difficulties(trial, data.prepared, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
@@ -52,8 +61,25 @@ def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFr
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measure the throughput of the run on this machine."""
-    return throughput.measure_throughput(trial, seconds)
+    """Measure the throughput of a run on the first training pairs, see `measure_workload`."""
+    specification, data = as_ranker_spec(trial.specification), RankerData(trial)
+    training = specification.training
+    assert training is not None
+    data.tokenize_once(lambda: None)
+    pairs = data.select_pairs("train")
+    pairs = pairs.select_queries(0, max(_MEASURED_PAIRS // int(pairs.rows.sizes[0]), 2 * training.batch_size))
+    rows = pairs.first_row + np.arange(len(pairs.relevant))
+    segment = Segment(0, training.instances, specification.variant.to_unsmoothed())
+
+    def make_workload(model: CrossEncoder, features: InMemoryFeatures) -> Workload:
+        if model.pooling == "cosine":
+            model.standardize_cosine(features.read(rows))
+        trainer = RankerTrainer(model, training, 0, features)
+        return Workload(
+            trainer, lambda until: trainer.train(segment, until, pairs), lambda: len(trainer.score_pairs(pairs))
+        )
+
+    return measure_workload(trial, seconds, data, rows, lambda: data.load_model(seed=0), make_workload)
 
 
 class _ReferenceRankingRun:

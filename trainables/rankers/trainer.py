@@ -4,7 +4,7 @@ Each batch is a pure function of (seed, step).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,25 +15,13 @@ from trainables.data.query_groups import QueryGroups
 from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
-from trainables.models.packing import PackedBatch
 from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.specs.checkpoints import Segment
 from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
-from trainables.training.trainer import Trainer
+from trainables.training.trainer import TextSource, Trainer
 from trainables.utils.arrays import Ints
 from trainables.utils.random import derive_seed
-
-
-class PairSource(Protocol):
-    """Source of a trainer's pairs, by number."""
-
-    @property
-    def lengths(self) -> Ints:
-        """Tokens of each pair, shape (all pairs,)."""
-
-    def read(self, rows: Ints) -> PackedBatch:
-        """Return a batch of these pairs, in this order."""
 
 
 class Pairs(NamedTuple):
@@ -97,7 +85,7 @@ class RankerTrainer(Trainer):
         model: CrossEncoder,
         settings: RankerTrainingSettings,
         seed: int,
-        source: PairSource,
+        source: TextSource,
         load_curriculum: Callable[[], Curriculum | None] = lambda: None,
     ) -> None:
         super().__init__(model, settings, seed)

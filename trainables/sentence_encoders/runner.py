@@ -79,11 +79,6 @@ class EncoderData(EncoderInputs):
         chosen = self._frame[self._frame["split"] == split]
         return chosen[["query_id", "document_id", "relevant", "pair_id"]].reset_index(drop=True)
 
-    @property
-    def n_training(self) -> int:
-        """Number of training sentences, which have the first numbers."""
-        return self.tokens.n_training
-
 
 class EncoderRun(BaseRun):
     """A sentence encoder's run in progress.
@@ -105,7 +100,7 @@ class EncoderRun(BaseRun):
         assert specification.training is not None
         assert specification.seed is not None
         model = self.data.load_model(specification.seed)
-        return EncoderTrainer(model, specification.training, specification.seed, self.data)
+        return EncoderTrainer(model, specification.training, specification.seed, self.data, self.data.tokens.n_training)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, after_step)

@@ -4,25 +4,36 @@ import hashlib
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.checkpoints import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.embedding_optimizer import EmbeddingOptimizer
+from trainables.utils.arrays import Ints
 
 GradientFunction = Callable[[int, float], float]
 """Function of (0-based batch number, current smoothing strength) that returns the batch's loss.
 
 It adds the gradient of the loss to the gradients of the model."""
-
-
 _BETAS = (0.9, 0.999)
+
+
+class TextSource(Protocol):
+    """Source of a trainer's texts, by number."""
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of each text, shape (texts,)."""
+
+    def read(self, rows: Ints) -> PackedBatch:
+        """Return a batch of these texts, in this order."""
 
 
 def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:

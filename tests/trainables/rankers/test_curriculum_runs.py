@@ -24,7 +24,7 @@ from tests.trainables.small import (
 from trainables.curriculum.settings import CurriculumSettings
 from trainables.difficulty import cache as kept
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.precompute import precompute_inputs
+from trainables.rankers.plugin import precompute
 from trainables.rankers.runner import RankerData, RankerRun
 from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
 from trainables.specs.trial import TrialSpec
@@ -61,7 +61,7 @@ def keep(world: World, cache: Path, action: str = "train") -> None:
 
 
 def ready(trial: TrialSpec) -> TrialSpec:
-    for _ in precompute_inputs(trial):
+    for _ in precompute(trial):
         pass
     return trial
 
