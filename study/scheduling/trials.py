@@ -177,12 +177,12 @@ class ConfigurationFactory:
                 "metric": study.analysis.metric,
                 "cache": study.cache,
                 "model_path": self.resolved.model_path,
-                "stages": study.checkpoints_url,
-                "interval": study.caching.interval,
+                "checkpoints": study.checkpoints_url,
+                "checkpoint_interval": study.caching.interval,
                 "study": hash_json(str(study.folder)),
                 "vectors": self.resolved.vectors_path if curriculum and curriculum.vectors else None,
-                "scores": configuration.role == "scorer",
-                "cuts": self.list_fork_points(run),
+                "saves_difficulty": configuration.role == "scorer",
+                "fork_points": self.list_fork_points(run),
             }
         )
         return TrialRequest(trial, self.make_labels(configuration, run))

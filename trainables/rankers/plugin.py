@@ -40,7 +40,7 @@ def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
     if trial.specification.system == "sampler":
         return _ReferenceRankingRun(trial)
     run = RankerRun(trial, on_wait)
-    return _DifficultyModelRun(run) if trial.scores else run
+    return _DifficultyModelRun(run) if trial.saves_difficulty else run
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:

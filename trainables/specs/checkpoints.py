@@ -6,14 +6,10 @@ For example, a two-stage schedule forks from the constant schedule at its switch
 """
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, RunSpec
-from trainables.storage.base import MANIFEST, STATE_FILE
-from trainables.utils.checksums import hash_file
-from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -138,25 +134,3 @@ def count_instances_trained_by(owner: str, origins: Iterable[TrainedBy]) -> int:
         total += origin.stop - start if origin.owner == owner else 0
         start = origin.stop
     return total
-
-
-def verify_checkpoint(folder: Path) -> dict[str, Any]:
-    """Return what the manifest of a checkpoint on disk says of it, after its files were checked.
-
-    Args:
-        folder: folder with `MANIFEST` and `STATE_FILE`.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file does not match its checksum, or the manifest is not JSON.
-        KeyError, TypeError: if the manifest is that of something else.
-    """
-    manifest: dict[str, Any] = read_json(folder / MANIFEST)
-    content: dict[str, Any] = manifest["stage"]
-    for name, expected, actual in (
-        (MANIFEST, manifest["sha256"], hash_json(content)),
-        (STATE_FILE, content["state"], hash_file(folder / STATE_FILE)),
-    ):
-        if expected != actual:
-            raise ValueError(f"{name} does not match its checksum")
-    return content

@@ -78,7 +78,9 @@ def test_difficulties_are_of_probabilities_whatever_ranks_the_candidates(world: 
         cache = tmp_path / name
         target = cache / "prepared" / world.prepared.fingerprint
         shutil.copytree(world.prepared.folder, target, ignore=shutil.ignore_patterns("difficulty"))
-        trial = job(world, cache, model=model, sampling="uniform").model_copy(update={"scores": True, "cuts": ()})
+        trial = job(world, cache, model=model, fork_points=(), sampling="uniform").model_copy(
+            update={"saves_difficulty": True}
+        )
         for _ in save_difficulty_scores(RankerRun(trial)):
             pass
         tables.append([pd.read_parquet(path) for path in sorted((target / "difficulty").glob("BERT_*.parquet"))])

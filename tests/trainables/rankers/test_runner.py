@@ -121,7 +121,7 @@ def test_a_finished_run_is_not_trained_again_but_tested(world: World, fresh: Fre
 
 def test_evaluating_more_often_or_remembering_less_changes_no_bit(world: World, fresh: Fresh) -> None:
     often = finish(job(world, fresh(), T_LS, evaluations=BATCHES))
-    seldom = finish(job(world, fresh(), T_LS, cuts=(), evaluations=1))
+    seldom = finish(job(world, fresh(), T_LS, fork_points=(), evaluations=1))
     assert often.weights_hash == seldom.weights_hash
     assert sum("dev/R5@1" in row for row in often.history) == BATCHES
 
