@@ -210,7 +210,7 @@ class RemoteRecords:
     def _list_paths(self) -> set[str]:
         """Return the paths of all files of the copy; the storage is listed once."""
         if self._listed_paths is None:
-            self._listed_paths = set(self._storage.list_paths())
+            self._listed_paths = {file.path for file in self._storage.list_files()}
         return self._listed_paths
 
     def _upload_file(self, path: str, source: Path) -> None:
