@@ -27,12 +27,12 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     the relevant document. Tables that exist already are not changed.
 
     Args:
-        run: run of a ranker; it is trained to its end if needed.
+        run: run of a ranker that is trained to its end.
 
     Yields:
         None after each split.
     """
-    trial, data, trainer = run.trial, run.data, run.train_to_end()
+    trial, data, trainer = run.trial, run.data, run.trainer
     paths = {
         name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in MODEL_SCORES
     }

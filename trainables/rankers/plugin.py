@@ -1,6 +1,6 @@
 """Training and evaluation of rankers: implements `trainables.specs.plugin.TrainingBackend`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 import pandas as pd
@@ -39,8 +39,7 @@ def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
     """Start a run; a scoring run also saves the difficulty scores that other runs need."""
     if trial.specification.system == "sampler":
         return _ReferenceRankingRun(trial)
-    run = RankerRun(trial, on_wait)
-    return _DifficultyModelRun(run) if trial.saves_difficulty else run
+    return (_DifficultyModelRun if trial.saves_difficulty else RankerRun)(trial, on_wait)
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
@@ -99,32 +98,11 @@ class _ReferenceRankingRun:
         """Do nothing, since no lease is held."""
 
 
-class _DifficultyModelRun:
+class _DifficultyModelRun(RankerRun):
     """A run that saves difficulty scores before its run record exists."""
 
-    def __init__(self, run: RankerRun) -> None:
-        self._run = run
-        self._result: TrialResult | None = None
-        self._steps: Iterator[None] | None = None
-
-    @property
-    def instances_seen(self) -> int:
-        """Instances trained so far."""
-        return self._run.instances_seen
-
-    @property
-    def history(self) -> list[dict[str, float]]:
-        """Learning curve of the run."""
-        return self._run.history
-
-    def advance(self) -> TrialResult | None:
-        """Do the next step of the run, then of scoring, and return the result after the last step."""
-        self._result = self._result or self._run.advance()
-        if self._result is None:
-            return None
-        self._steps = self._steps or save_difficulty_scores(self._run)
-        return None if next(self._steps, self) is None else self._result
-
-    def close(self) -> None:
-        """Release the leases of the run."""
-        self._run.close()
+    def _train_and_evaluate(self) -> Generator[TrialResult | None]:
+        for result in super()._train_and_evaluate():
+            if result is not None:
+                yield from save_difficulty_scores(self)
+            yield result

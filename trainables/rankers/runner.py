@@ -136,12 +136,6 @@ class RankerRun(BaseRun):
         self.data = RankerData(trial)
         super().__init__(trial, on_wait)
 
-    def train_to_end(self) -> RankerTrainer:
-        """Train what is left, and return the trainer with the model in its final state."""
-        for _ in self._steps:
-            pass
-        return self.trainer
-
     def _make_trainer(self) -> RankerTrainer:
         trial, specification = self.trial, as_ranker_spec(self.trial.specification)
         assert specification.model is not None

@@ -56,7 +56,9 @@ def curricular(world: World, cache: Path, variant: LabelSmoothing = BASELINE, **
 
 
 def keep(world: World, cache: Path, action: str = "train") -> None:
-    for _ in save_difficulty_scores(RankerRun(scorer(world, cache).model_copy(update={"action": action}))):
+    run = RankerRun(scorer(world, cache).model_copy(update={"action": action}))
+    finish(run)
+    for _ in save_difficulty_scores(run):
         pass
 
 

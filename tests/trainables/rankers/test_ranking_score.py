@@ -81,7 +81,8 @@ def test_difficulties_are_of_probabilities_whatever_ranks_the_candidates(world: 
         trial = job(world, cache, model=model, fork_points=(), sampling="uniform").model_copy(
             update={"saves_difficulty": True}
         )
-        for _ in save_difficulty_scores(RankerRun(trial)):
+        finish(run := RankerRun(trial))
+        for _ in save_difficulty_scores(run):
             pass
         tables.append([pd.read_parquet(path) for path in sorted((target / "difficulty").glob("BERT_*.parquet"))])
     assert len(tables[0]) == 2

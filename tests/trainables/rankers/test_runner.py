@@ -181,7 +181,7 @@ def test_each_split_is_scored_in_its_precision(
     trial = job(world, fresh(), T_LS, **settings)
     outcomes = {"dev": finish(trial), "test": finish(trial.model_copy(update={"action": "test"}))}
     run = RankerRun(trial)
-    run.train_to_end()
+    finish(run)
     for split, precision in expected.items():
         pairs = run.data.select_pairs(split)
         precisions: tuple[Precision, Precision] = ("fp32", "bf16")
