@@ -52,13 +52,8 @@ class EncoderTrainer(Trainer):
         super().__init__(model, settings, seed)
         self.source, self._n_training = source, n_training
 
-    def train(self, segment: Segment, until: int, after_step: Callable[[], None] | None = None) -> None:
-        """Train from the instances seen to `until`, which lies inside `segment`.
-
-        Args:
-            segment: segment with the smoothing setting.
-            until: number of instances to train to.
-            after_step: called after every batch. If None, nothing is called.
+    def train(self, segment: Segment, until: int, after_step: Callable[[], None] = lambda: None) -> None:
+        """Train from the instances seen to `until`, which lies inside `segment`; `after_step` follows every batch.
 
         Raises:
             FloatingPointError: if the loss is not finite.
@@ -99,10 +94,8 @@ class EncoderTrainer(Trainer):
             precision: precision of the embeddings. If None, that of the test split.
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        first_embeddings, second_embeddings = (
-            self.embed_rows(distinct, precision).double()[torch.from_numpy(places)].chunk(2)
-        )
-        cosines: Floats = nn.functional.cosine_similarity(first_embeddings, second_embeddings, dim=1).numpy()
+        embeddings = self.embed_rows(distinct, precision).double()[torch.from_numpy(places)]
+        cosines: Floats = nn.functional.cosine_similarity(*embeddings.chunk(2), dim=1).numpy()
         return np.where(first == second, 1.0, cosines)  # otherwise equal sentences would differ by rounding
 
     def embed_rows(self, rows: Ints, precision: Precision | None = None) -> Tensor:

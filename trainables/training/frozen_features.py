@@ -124,7 +124,7 @@ class FrozenFeatures:
             on_wait: called repeatedly while other processes compute the remaining parts.
 
         Yields:
-            Progress after each part that this process computes: parts that exist, and parts in total.
+            Progress after each part that this process computes.
         """
         leases, model = Leases(lease_storage), None
         while missing := self.list_missing_parts():
@@ -180,16 +180,7 @@ class InMemoryFeatures:
 
 
 def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
-    """Return the outputs of the frozen layers for the texts `rows`.
-
-    Args:
-        texts: all texts.
-        rows: numbers of the texts to compute.
-        model: model with the frozen layers.
-
-    Returns:
-        One float32 array of shape (tokens, hidden) per text.
-    """
+    """Return the outputs of the frozen layers for the texts `rows`, float32 of shape (tokens, hidden) for each."""
     outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
     for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
         batch = make_token_batch(texts, rows[places])
@@ -256,22 +247,15 @@ class EncoderInputs(ABC):
         return self.tokens.lengths
 
     def tokenize_once(self, on_wait: Callable[[], None]) -> None:
-        """Compute the token ids if they are missing, in one process while the others wait.
-
-        Args:
-            on_wait: called repeatedly while another process computes them.
-        """
+        """Compute the token ids if they are missing, in one process; others call `on_wait` repeatedly."""
         folder = self.tokens_folder
         Leases(self._lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: self.tokens, on_wait)
 
     def precompute(self, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
         """Compute the missing token ids, and together with other processes the missing outputs of the frozen layers.
 
-        Args:
-            on_wait: called repeatedly while other processes work.
-
         Yields:
-            Progress after each part that this process computes: parts that exist, and parts in total.
+            Progress after each part that this process computes.
         """
         self.tokenize_once(on_wait)
         model, training = self._trial.specification.model, self._trial.specification.training
