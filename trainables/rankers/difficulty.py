@@ -26,9 +26,6 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     For an evaluated query it uses all candidates; if a first stage retrieved them, it has no score, since they may lack
     the relevant document. Tables that exist already are not changed.
 
-    Args:
-        run: run of a ranker that is trained to its end.
-
     Yields:
         None after each split.
     """
@@ -43,11 +40,10 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     for split in splits:
         pairs = data.select_pairs(split)
         ids = data.prepared.read_query_ids(split)
-        rows = (
-            _sample_training_rows(pairs, trainer)
-            if split == "train"
-            else np.arange(len(pairs.relevant)).reshape(len(ids), -1)
-        )
+        if split == "train":
+            rows = _sample_training_rows(pairs, trainer)
+        else:
+            rows = np.arange(len(pairs.relevant)).reshape(len(ids), -1)
         scores = trainer.compute_log_odds(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
         for name, parts in tables.items():
             values = DIFFICULTY_SCORES[name].compute(scores, pairs.relevant[rows])

@@ -33,11 +33,7 @@ _MAX_RETRIEVED_TOKENS = 4_000_000
 
 
 class RankerData(EncoderInputs):
-    """Prepared task of a run: pairs by split, and their batches.
-
-    Args:
-        trial: the trial.
-    """
+    """Prepared task of a run: pairs by split, and their batches."""
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -122,12 +118,7 @@ class RankerData(EncoderInputs):
 
 
 class RankerRun(BaseRun):
-    """A ranker's run in progress.
-
-    Args:
-        trial: the trial that is executed.
-        on_wait: called repeatedly while another run trains what this run needs.
-    """
+    """A ranker's run in progress."""
 
     data: RankerData
     trainer: RankerTrainer

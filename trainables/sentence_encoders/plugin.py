@@ -38,10 +38,10 @@ def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
 
 
 def embed_sentences(trial: TrialSpec, rows: Ints) -> npt.NDArray[np.float32]:
-    """Return the embeddings of sentences by the final weights of a run.
+    """Return the embeddings of sentences by the final weights of a run, which is trained if needed.
 
     Args:
-        trial: trial of the run; it is trained if needed.
+        trial: trial of the run.
         rows: numbers of the sentences; training sentences have the first numbers.
 
     Returns:

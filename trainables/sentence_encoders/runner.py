@@ -29,11 +29,7 @@ from trainables.training.runner import BaseRun
 
 
 class EncoderData(EncoderInputs):
-    """Prepared sentences of a run: token ids by number, and pairs by split.
-
-    Args:
-        trial: the trial.
-    """
+    """Prepared sentences of a run: token ids by number, and pairs by split."""
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -81,12 +77,7 @@ class EncoderData(EncoderInputs):
 
 
 class EncoderRun(BaseRun):
-    """A sentence encoder's run in progress.
-
-    Args:
-        trial: the trial that is executed.
-        on_wait: called repeatedly while another run trains what this run needs.
-    """
+    """A sentence encoder's run in progress."""
 
     data: EncoderData
     trainer: EncoderTrainer
@@ -111,7 +102,5 @@ class EncoderRun(BaseRun):
 
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         pairs = self.data.select_pairs(split)
-        names, lengths = zip(
-            *((name, len(list(pairs_of_query))) for name, pairs_of_query in groupby(pairs["query_id"])), strict=True
-        )
+        names, lengths = zip(*((name, len(list(own))) for name, own in groupby(pairs["query_id"])), strict=True)
         return get_measure(metric).compute_overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)

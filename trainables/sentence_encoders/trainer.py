@@ -113,12 +113,6 @@ def sample_batch(seed: int, step: int, n_sentences: int, size: int) -> Ints:
     An epoch consists of whole batches of one shuffled order, so no batch contains a sentence twice, as its own
     negative. The sentences that are left over differ from epoch to epoch.
 
-    Args:
-        seed: seed of the run.
-        step: 0-based batch number.
-        n_sentences: number of training sentences.
-        size: sentences per batch.
-
     Example:
         >>> import numpy as np
         >>> epoch = np.concatenate([sample_batch(0, step, n_sentences=6, size=2) for step in range(3)])
