@@ -34,9 +34,9 @@ from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import resolve_model_path
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
-from trainables.sentence_encoders.trainer import EncoderTrainer, sample_batch
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer, sample_batch
 from trainables.specs import environment
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.environment import DeviceType
 from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.frozen_features import make_token_batch

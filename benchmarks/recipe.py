@@ -30,10 +30,10 @@ from study.execution.resolve import resolve_study
 from study.scheduling.trials import ConfigurationFactory
 from study.suites.loader import load_one_study
 from trainables.metrics import recall_at
-from trainables.rankers.plugin import precompute
-from trainables.rankers.runner import RankerData, RankerRun
-from trainables.rankers.trainer import Pairs
-from trainables.specs.checkpoints import get_run_segments
+from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import Pairs
+from trainables.specs.checkpoint_chain import get_run_segments
 from trainables.specs.trial import TrialSpec
 from trainables.utils.cli import Parser, report_errors
 

@@ -10,7 +10,7 @@ from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.run_record import Split
 from study.utils.packages import list_packages
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
 from trainables.specs.trial import TrialSpec

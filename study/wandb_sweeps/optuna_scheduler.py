@@ -19,7 +19,7 @@ from study.config.loader import Study, load_study
 from study.config.spaces import count_proposals, make_system_space
 from study.config.trial_params import list_param_names, parse_trial_params
 from study.scheduling.objectives import get_directions, get_objectives
-from study.wandb_sweeps.export import SCHEDULER_ORIGIN, StudyReference, SweepScheduler
+from study.wandb_sweeps.sweep_export import SCHEDULER_ORIGIN, StudyReference, SweepScheduler
 from trainables.utils.errors import UserError
 
 SearchSpace = Callable[[optuna.Trial], dict[str, Any]]

@@ -18,7 +18,7 @@ from study.workflows.cleanup import CheckpointEvictor
 from tests.study.driving import RESOLVED
 from tests.trainables.storage.counting import PROTOCOL, count_requests
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import WEIGHTS_PREFIX, Checkpoint
+from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, Checkpoint
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
 from trainables.training.resume import ResumableTraining

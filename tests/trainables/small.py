@@ -17,7 +17,7 @@ from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import hash_model_files, resolve_model_path
-from trainables.rankers.plugin import precompute
+from trainables.rankers.ranker_backend import precompute
 from trainables.specs.environment import detect_environment
 from trainables.specs.plugin import ActiveRun, get_trainable
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec

@@ -8,8 +8,8 @@ import pandas as pd
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.difficulty.cache import MODEL_SCORES, Action, get_score_path, write_difficulties
 from trainables.difficulty.compute import build_difficulty_table
-from trainables.rankers.runner import RankerRun
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_run import RankerRun
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.training.batching import sample_instances
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import is_intact

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import SerializeAsAny, computed_field, model_validator
 
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import BestEvaluation
+from trainables.specs.checkpoint_chain import BestEvaluation
+from trainables.utils.base_settings import Settings
 from trainables.utils.registry import check_installed
-from trainables.utils.settings import Settings
 
 
 class TrialSpec(Settings):

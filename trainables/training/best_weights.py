@@ -6,7 +6,7 @@ Penha and Hauff (2020) apply the best checkpoint on the development set to the t
 from torch import Tensor
 
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint
+from trainables.specs.checkpoint_chain import BestEvaluation, Checkpoint
 
 
 class BestWeights:

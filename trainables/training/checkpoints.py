@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy
+from trainables.specs.checkpoint_chain import BestEvaluation, Checkpoint, TrainedBy
 from trainables.storage.base import MANIFEST, STATE_FILE, Storage
 from trainables.utils.checksums import hash_file
 from trainables.utils.files import read_json

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from trainables.specs.checkpoints import (
+from trainables.specs.checkpoint_chain import (
     Checkpoint,
     TrainedBy,
     checkpoint_key,

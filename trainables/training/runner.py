@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from trainables.specs.checkpoints import Segment, get_run_segments
+from trainables.specs.checkpoint_chain import Segment, get_run_segments
 from trainables.specs.environment import detect_environment
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
-from trainables.utils.settings import Settings
 from trainables.worker.crash_report import format_header
 
 

@@ -11,8 +11,8 @@ from wandb.sdk.sweeps.sweep_info import SweepInfo
 
 from study.config.loader import load_study
 from study.config.spaces import make_system_space
-from study.wandb_sweeps.export import StudyReference, export_sweeps
 from study.wandb_sweeps.optuna_scheduler import make_scheduler_functions, make_sweep_scheduler
+from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from tests.study.command import merged
 from trainables.utils.errors import UserError
 

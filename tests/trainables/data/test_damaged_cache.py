@@ -11,7 +11,7 @@ import pytest
 
 from tests.damages import DAMAGES, flip
 from tests.trainables.small import FROZEN, LS, T_LS, World, finish, job
-from trainables.rankers.runner import RankerData
+from trainables.rankers.ranker_run import RankerData
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import FrozenFeatures
 from trainables.utils import checksums

@@ -21,11 +21,11 @@ from tests.trainables.small import (
     job,
     specification,
 )
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty import cache as kept
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.plugin import precompute
-from trainables.rankers.runner import RankerData, RankerRun
+from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
 from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import MissingDifficultyScoresError

@@ -10,8 +10,8 @@ import pytest
 
 from tests.trainables.processes import CONTEXT
 from tests.trainables.small import BASELINE, FROZEN, Fresh, World, job
-from trainables.rankers.plugin import precompute
-from trainables.rankers.runner import RankerData
+from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_run import RankerData
 from trainables.specs.trial import TrialSpec
 from trainables.training import frozen_features as features
 

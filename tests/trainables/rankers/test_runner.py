@@ -28,8 +28,8 @@ from tests.trainables.small import (
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import PackedBatch
 from trainables.models.scoring import Precision
-from trainables.rankers.runner import RankerData, RankerRun
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.ranker import LabelSmoothing
 
 
@@ -37,7 +37,8 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
     here = finish(job(world, fresh(), T_WSLS))
     elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
     code = (
-        "import sys; from trainables.specs.trial import TrialSpec; from trainables.rankers.runner import RankerRun\n"
+        "import sys; from trainables.specs.trial import TrialSpec\n"
+        "from trainables.rankers.ranker_run import RankerRun\n"
         "run = RankerRun(TrialSpec.model_validate_json(sys.argv[1]))\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights_hash, outcome.metric)"

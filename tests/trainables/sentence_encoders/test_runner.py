@@ -19,10 +19,10 @@ from tests.trainables.small import finish
 from trainables.metrics import get_measure
 from trainables.models.pretrained import check_model_settings
 from trainables.models.scoring import Precision
-from trainables.sentence_encoders import plugin as encoding
-from trainables.sentence_encoders.runner import EncoderRun
-from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
+from trainables.sentence_encoders import encoder_backend as encoding
+from trainables.sentence_encoders.encoder_run import EncoderRun
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer
+from trainables.specs.checkpoint_chain import BestEvaluation, checkpoint_key
 from trainables.specs.sentence_encoder import NoiseSmoothing
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.resume import ResumableTraining
@@ -45,7 +45,7 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
     code = (
         "import sys; from trainables.specs.trial import TrialSpec\n"
-        "from trainables.sentence_encoders.plugin import start_run\n"
+        "from trainables.sentence_encoders.encoder_backend import start_run\n"
         "run = start_run(TrialSpec.model_validate_json(sys.argv[1]), lambda: None)\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights_hash, outcome.metric)"

@@ -13,8 +13,8 @@ from tests.trainables.encoders import BATCH_SIZE, BATCHES, FROZEN, GS, SIMCSE, T
 from tests.trainables.small import finish, padded
 from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.packing import PackedBatch
-from trainables.sentence_encoders import trainer as encoder_training
-from trainables.sentence_encoders.runner import EncoderRun
+from trainables.sentence_encoders import encoder_trainer as encoder_training
+from trainables.sentence_encoders.encoder_run import EncoderRun
 from trainables.specs.sentence_encoder import NoiseSmoothing
 from trainables.training.batching import sample_by_epoch
 

@@ -23,9 +23,9 @@ from tests.trainables.small import (
 )
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.models.scoring import Precision
-from trainables.rankers.runner import RankerRun
-from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
+from trainables.rankers.ranker_run import RankerRun
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
+from trainables.specs.checkpoint_chain import BestEvaluation, checkpoint_key
 from trainables.specs.ranker import LabelSmoothing
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.resume import ResumableTraining

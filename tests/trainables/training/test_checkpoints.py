@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.trainables.storages import DAMAGES, KINDS, content, missing, place, write
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy
+from trainables.specs.checkpoint_chain import BestEvaluation, Checkpoint, TrainedBy
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
 from trainables.training.checkpoints import CheckpointStore

@@ -25,8 +25,8 @@ from tests.trainables.small import (
 )
 from tests.trainables.storages import empty, flipped, missing, truncated
 from trainables.losses import LOSSES
-from trainables.rankers.runner import RankerRun
-from trainables.specs.checkpoints import checkpoint_key, plan_checkpoints
+from trainables.rankers.ranker_run import RankerRun
+from trainables.specs.checkpoint_chain import checkpoint_key, plan_checkpoints
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.utils.system import get_machine_id
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
 PRIVATE_SETTINGS: dict[str, Any] = {

@@ -20,8 +20,8 @@ from trainables.metrics import get_measure
 from trainables.models.pretrained import read_max_tokens
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
-from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import EncoderInputs

@@ -19,8 +19,8 @@ from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
-from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.sentence_encoders.runner import EncoderData, EncoderRun
-from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.sentence_encoders.encoder_run import EncoderData, EncoderRun
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec

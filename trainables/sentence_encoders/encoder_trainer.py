@@ -15,7 +15,7 @@ from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.dropout import Dropout
 from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.batching import split_into_micro_batches
 from trainables.training.trainer import TextSource, Trainer

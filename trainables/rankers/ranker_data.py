@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.overlaps import check_overlaps
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data

@@ -11,9 +11,9 @@ from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.runner import RankerData, RankerRun, evaluate_reference_ranking
-from trainables.rankers.trainer import RankerTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.rankers.ranker_run import RankerData, RankerRun, evaluate_reference_ranking
+from trainables.rankers.ranker_trainer import RankerTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec

@@ -16,7 +16,7 @@ from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
 from trainables.models.scoring import Precision, prepare_for_scoring
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
 from trainables.training.trainer import TextSource, Trainer
