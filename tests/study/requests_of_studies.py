@@ -14,7 +14,7 @@ from study.records.remote import RecordUploader, RemoteRecords
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
-from study.workflows.cleanup import CheckpointEvictor
+from study.execution.checkpoint_evictor import CheckpointEvictor
 from tests.study.driving import RESOLVED
 from tests.trainables.storage.counting import PROTOCOL, count_requests
 from trainables.specs.base import RunSpec
