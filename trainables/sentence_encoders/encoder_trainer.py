@@ -94,8 +94,8 @@ class EncoderTrainer(Trainer):
             precision: precision of the embeddings. If None, that of the test split.
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        embeddings = self.embed_rows(distinct, precision).double()[torch.from_numpy(places)]
-        cosines: Floats = nn.functional.cosine_similarity(*embeddings.chunk(2), dim=1).numpy()
+        one, other = self.embed_rows(distinct, precision).double()[torch.from_numpy(places)].chunk(2)
+        cosines: Floats = nn.functional.cosine_similarity(one, other, dim=1).numpy()
         return np.where(first == second, 1.0, cosines)  # otherwise equal sentences would differ by rounding
 
     def embed_rows(self, rows: Ints, precision: Precision | None = None) -> Tensor:
