@@ -9,12 +9,12 @@ import pandas as pd
 import torch
 
 from study.config.loader import Study, load_study
+from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.records import run_record as record
 from study.records.remote import RecordUploader, RemoteRecords
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
-from study.execution.checkpoint_evictor import CheckpointEvictor
 from tests.study.driving import RESOLVED
 from tests.trainables.storage.counting import PROTOCOL, count_requests
 from trainables.specs.base import RunSpec
