@@ -3,8 +3,8 @@
 from typing import Any
 
 from search_spaces.space import Grid, Suggester, suggest_value
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.pacing import canonicalize_pacing
-from trainables.curriculum.settings import CurriculumSettings
 
 PARAM_NAMES = ("pacing", "score", "delta", "duration")
 DEFAULTS: dict[str, Any] = CurriculumSettings().model_dump(include={*PARAM_NAMES})

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from search_spaces.curriculum import parse_pacing
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
     BaseHyperparameters,
     PositiveNumber,
@@ -25,7 +25,7 @@ from trainables.losses.variants import BASELINE, can_smooth, list_variants
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTrainingSettings
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.settings import PositiveInt
+from trainables.utils.base_settings import PositiveInt
 
 _VARIANTS = list_variants()
 _SIMILARITY_PREFIX = "STS"

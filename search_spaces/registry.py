@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from search_spaces.settings import AnalysisSettings, BaseHyperparameters, SearchSettings
+from search_spaces.search_settings import AnalysisSettings, BaseHyperparameters, SearchSettings
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS, has_schedule_field
 from trainables.smoothing.schedules import SCHEDULES, Variant
-from trainables.smoothing.settings import SCHEDULE_SETTINGS, SETTINGS, has_schedule_field
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin, get_trainable
 from trainables.utils.errors import UserError

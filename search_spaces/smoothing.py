@@ -5,8 +5,8 @@ from typing import Any
 
 from search_spaces.space import Grid, Suggester, suggest_value
 from trainables.losses import DEFAULT_TEMPERATURE, TEMPERATURES, list_temperatures
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
 from trainables.smoothing.schedules import Variant
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
 
 
 def suggest_loss(trial: Suggester, variant: Variant, grid: Grid) -> tuple[tuple[str, Any], ...]:

@@ -222,7 +222,7 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
 
 
 def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str) -> None:
-    from study.wandb_sweeps.export import StudyReference, export_sweeps
+    from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 
     shipped = [*list_shipped_studies(), *list_shipped_suites()]
     if "=" in folder or Path(folder).is_file() or folder in dict(shipped):

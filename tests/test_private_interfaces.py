@@ -182,7 +182,7 @@ def test_wandb() -> None:
     private = (
         "x_disable_machine_info x_disable_meta x_disable_stats x_save_requirements host init_timeout finish_timeout"
     )
-    library.attributes(wandb.Settings(), private, "study/tracking/settings.py")
+    library.attributes(wandb.Settings(), private, "study/tracking/tracking_settings.py")
     library.has(
         "create_new" in str(wandb.Settings.model_fields["reinit"].annotation), "reinit=create_new", "session.py"
     )

@@ -12,7 +12,7 @@ from study.config.key_names import get_study_file_key
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.workflows.choices import read_field_docs
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 N_CONFIGURATIONS = "search.trials"
 """Field with a key for every variant."""

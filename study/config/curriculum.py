@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, parse_pacing
-from search_spaces.settings import Seed, Shares, check_distinct, check_increasing, expect
+from search_spaces.search_settings import Seed, Shares, check_distinct, check_increasing, expect
+from trainables.curriculum.curriculum_settings import DifficultyWords
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.curriculum.settings import DifficultyWords
 from trainables.specs.base import Epochs, is_unset
-from trainables.utils.settings import PositiveInt, Settings
+from trainables.utils.base_settings import PositiveInt, Settings
 
 
 def _normalize_pacing_names(values: tuple[str, ...]) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
 from study.utils.packages import check_packages
 from trainables.specs.base import BaseTaskSettings
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
-from trainables.utils.settings import Settings
 
 __all__ = ["Study", "list_known_keys", "load_layered_study", "load_study"]
 

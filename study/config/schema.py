@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, SerializeAsAny
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, StudyType, get_study_type
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
     ConfirmSettings,
     PositiveNumber,
@@ -24,7 +24,7 @@ from search_spaces.settings import (
 )
 from study.config.curriculum import CurriculumSearch
 from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
-from trainables.utils.settings import PositiveInt, Proportion, Settings
+from trainables.utils.base_settings import PositiveInt, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
 KeptModels = Literal["best", "all"]

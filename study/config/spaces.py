@@ -7,7 +7,7 @@ from search_spaces.space import Params, enumerate_space
 from search_spaces.system_space import SystemSpace
 from study.config.schema import Study
 from study.config.systems import get_baseline, get_systems
-from trainables.smoothing.settings import ALWAYS_HASHED, SCHEDULE_SETTINGS, SETTINGS
+from trainables.smoothing.schedule_settings import ALWAYS_HASHED, SCHEDULE_SETTINGS, SETTINGS
 
 _FIRST = 101
 """First fresh seed. A seed only names its random streams, so successive seeds are as unrelated as any others."""

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from search_spaces.settings import check_distinct, expect
+from search_spaces.search_settings import check_distinct, expect
 from study.config.schema import Study
 from study.config.validation import find_config_errors
 

@@ -13,9 +13,9 @@ from study.config.systems import (
     list_default_comparisons,
     list_trained_scores,
 )
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
 from trainables.specs.base import BaseTrainingSettings
-from trainables.utils.settings import MAX_COUNT
+from trainables.utils.base_settings import MAX_COUNT
 
 _MAX_CONFIGURATIONS = 100_000
 """Maximum number of configurations of a variant, because all of them are enumerated."""

@@ -44,7 +44,7 @@ class CheckpointEvictor:
         run = request.trial.specification
         scheduler = self._schedulers[request.labels["study"]]
         for name in (*scheduler.list_checkpoint_keys(run), f"{RESUME_FOLDER}/{run.id}"):
-            if name not in self._known_sizes and (size := self._storage.get_folder_size(name)):
+            if name not in self._known_sizes and (size := sum(file.size for file in self._storage.list_files(name))):
                 self._known_sizes[name] = size
         if time.monotonic() - self._last_listing > _LISTING_INTERVAL_S or self._should_evict(self._limit):
             self.evict_unneeded()

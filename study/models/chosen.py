@@ -112,8 +112,8 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
         metric=study.analysis.metric,
         cache=study.cache,
         model_path=path,
-        stages=study.checkpoints_url,
-        interval=study.caching.interval,
+        checkpoints=study.checkpoints_url,
+        checkpoint_interval=study.caching.interval,
         vectors=Path(vectors).expanduser().absolute() if vectors else None,
-        scores=is_scorer,
+        saves_difficulty=is_scorer,
     )

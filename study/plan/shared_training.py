@@ -15,7 +15,7 @@ from study.config.spaces import count_configurations, count_proposals, make_syst
 from study.config.systems import get_baseline, get_systems, list_trained_scores
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing
-from trainables.specs.checkpoints import Segment, split_into_segments
+from trainables.specs.checkpoint_chain import Segment, split_into_segments
 
 
 class Bounds(NamedTuple):

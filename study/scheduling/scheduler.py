@@ -14,10 +14,10 @@ from study.records.run_store import RunStore
 from study.scheduling.objectives import get_objectives
 from study.scheduling.queue import RunCheckpoints, TrialQueue
 from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs, TrialRequest
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty.cache import Action, get_difficulty_path
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import checkpoint_key, plan_checkpoints
+from trainables.specs.checkpoint_chain import checkpoint_key, plan_checkpoints
 from trainables.utils.checksums import is_intact
 
 

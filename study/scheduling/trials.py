@@ -10,7 +10,7 @@ from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.run_record import Split
 from study.utils.packages import list_packages
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
 from trainables.specs.trial import TrialSpec
@@ -177,12 +177,12 @@ class ConfigurationFactory:
                 "metric": study.analysis.metric,
                 "cache": study.cache,
                 "model_path": self.resolved.model_path,
-                "stages": study.checkpoints_url,
-                "interval": study.caching.interval,
+                "checkpoints": study.checkpoints_url,
+                "checkpoint_interval": study.caching.interval,
                 "study": hash_json(str(study.folder)),
                 "vectors": self.resolved.vectors_path if curriculum and curriculum.vectors else None,
-                "scores": configuration.role == "scorer",
-                "cuts": self.list_fork_points(run),
+                "saves_difficulty": configuration.role == "scorer",
+                "fork_points": self.list_fork_points(run),
             }
         )
         return TrialRequest(trial, self.make_labels(configuration, run))

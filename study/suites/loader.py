@@ -23,8 +23,8 @@ from study.config.sources import (
 from study.records.plan_file import STUDY_FILE
 from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
 from study.suites.published import Published, read_published
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
-from trainables.utils.settings import Settings
 
 _SHARED = ("trainable", "resources", "caching")
 """Settings that all studies of a suite have in common, because their trials run as one pool."""

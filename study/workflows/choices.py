@@ -26,11 +26,11 @@ from trainables.losses import LOSSES
 from trainables.metrics import METRICS
 from trainables.models.architectures import ARCHITECTURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
-from trainables.smoothing.settings import is_generated
+from trainables.smoothing.schedule_settings import is_generated
 from trainables.specs.samplers import SAMPLERS as NEGATIVE_SAMPLERS
+from trainables.utils.base_settings import Settings
 from trainables.utils.cli import print_escaped
 from trainables.utils.registry import Registry
-from trainables.utils.settings import Settings
 
 _WIDTH = 120
 """Characters after which a line about options is wrapped, on the terminal and on the page."""
@@ -114,7 +114,7 @@ def read_field_docs(settings: type[Settings]) -> dict[str, str]:
     Docstrings are read from the source only here, since that would make every import of a settings class slower.
 
     Example:
-        >>> from trainables.curriculum.settings import CurriculumSettings
+        >>> from trainables.curriculum.curriculum_settings import CurriculumSettings
         >>> read_field_docs(CurriculumSettings)["score"]
         'Name of the difficulty score'
     """

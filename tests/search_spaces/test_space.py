@@ -22,8 +22,8 @@ from search_spaces.space import (
     to_suggestions,
 )
 from tests.search_spaces.test_search import EVERY_SCHEDULE, FAMILIES
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
 from trainables.smoothing.schedules import VARIANTS
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
 
 
 @given(st.lists(st.integers(1, 4), max_size=5))

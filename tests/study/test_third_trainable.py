@@ -27,7 +27,7 @@ from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution import tuner as execute
 from study.records import run_record as record
-from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview
 from study.workflows.run_study import run_study

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
     BaseHyperparameters,
     PositiveNumber,

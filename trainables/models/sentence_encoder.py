@@ -18,7 +18,7 @@ class SentenceEncoder(Transformer):
     """Computes embeddings of sentences; the pooler of the pretrained model is not used.
 
     Args:
-        path: folder with the model's files (safetensors; nothing is unpickled).
+        path: folder with the model's files.
         settings: layers, frozen layers, fresh layers, pooling.
         seed: seed of the fresh layers and of the dense layer of [CLS] pooling, which is used only in training.
     """
@@ -36,10 +36,6 @@ class SentenceEncoder(Transformer):
 
         Both views go through the trained layers in one pass, and every element has its own dropout mask. The frozen
         layers have no dropout, so their output is the same for both views.
-
-        Args:
-            batch: token ids, or outputs of the frozen layers if there are any.
-            dropout: dropout of this step.
         """
         pooled = self._pool(duplicate_pairs(batch), dropout)
         if self.head is not None:

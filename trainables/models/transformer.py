@@ -127,11 +127,7 @@ class Transformer(nn.Module):
 
 
 class Pooler(nn.Module):
-    """[CLS] pooling: a dense layer and tanh (Devlin et al. 2019).
-
-    Args:
-        dense: dense layer.
-    """
+    """[CLS] pooling: a dense layer and tanh (Devlin et al. 2019)."""
 
     def __init__(self, dense: nn.Linear) -> None:
         super().__init__()
@@ -196,7 +192,7 @@ def reinitialize(layers: Iterable[nn.Module], std: float, seed: int) -> None:
     Args:
         layers: layers to change in place.
         std: standard deviation of the weights.
-        seed: seed of the draws.
+        seed: seed of the run.
     """
     generator = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
     with torch.no_grad():

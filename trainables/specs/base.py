@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
-from trainables.curriculum.settings import CurriculumSettings
-from trainables.smoothing.schedules import SCHEDULES
-from trainables.smoothing.settings import (
+from trainables.curriculum.curriculum_settings import CurriculumSettings
+from trainables.smoothing.schedule_settings import (
     ALWAYS_HASHED,
     SCHEDULE_SETTINGS,
     SETTINGS,
     WITH_BATCH_SIZE,
     add_schedule_fields,
 )
+from trainables.smoothing.schedules import SCHEDULES
 from trainables.smoothing.signatures import BATCH_SIZE, ScheduleSetting
+from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 from trainables.utils.files import get_last_name
 from trainables.utils.hashing import hash_json
-from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 
 if TYPE_CHECKING:
     from trainables.metrics.protocols import FirstStage

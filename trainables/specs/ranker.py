@@ -16,7 +16,7 @@ from trainables.specs.base import (
     is_unset,
 )
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion
+from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion
 
 
 class RankerModelSettings(BaseModelSettings):

@@ -6,8 +6,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from trainables.specs.base import BaseTaskSettings, is_unset
 from trainables.specs.samplers import SAMPLERS
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Proportion, Settings
 from trainables.utils.registry import load_object
-from trainables.utils.settings import AtLeastTwo, PositiveInt, Proportion, Settings
 
 if TYPE_CHECKING:
     from trainables.metrics.protocols import FirstStage

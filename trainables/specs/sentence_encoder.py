@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import AfterValidator, Field
 
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
-from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt
+from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt
 
 SetName = Literal["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 STS_SETS: tuple[SetName, ...] = get_args(SetName)

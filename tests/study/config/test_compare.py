@@ -16,7 +16,7 @@ from study.config.study_class import get_study_class
 from study.config.systems import get_systems
 from study.plan.analysis_plan import build_plan
 from study.plan.shared_training import bound_instances_with_sharing
-from study.wandb_sweeps import export as sweep_files
+from study.wandb_sweeps import sweep_export as sweep_files
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 

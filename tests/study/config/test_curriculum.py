@@ -13,7 +13,7 @@ from study.config.spaces import count_proposals, make_system_space
 from study.config.systems import get_systems
 from study.plan.analysis_plan import build_plan
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.wandb_sweeps import export as sweep_files
+from study.wandb_sweeps import sweep_export as sweep_files
 from tests.study.command import run
 from trainables.utils.errors import UserError
 

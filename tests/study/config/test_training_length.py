@@ -81,8 +81,8 @@ def test_settings_in_instances_stay_as_they_are() -> None:
 @pytest.fixture
 def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> RankingDataset:
     """What the tiny task's data is, wherever a study looks for it."""
-    monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
-    monkeypatch.setattr("trainables.rankers.data.find_prepared_data", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.ranker_data.prepare_data", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.ranker_data.find_prepared_data", lambda *_: world.prepared)
     return world.prepared
 
 

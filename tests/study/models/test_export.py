@@ -21,7 +21,7 @@ from study import api
 from study.config.schema import Study
 from study.export import main as export_command
 from study.models.chosen import list_chosen_runs, select_run
-from study.models.export import Export, compare_scores, export_models
+from study.models.model_export import Export, compare_scores, export_models
 from study.plan.analysis_plan import register_plan
 from study.records.kept_models import is_model_kept
 from study.records.run_record import get_scores_path

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search_spaces.ranker import STUDY_TYPE
-from search_spaces.settings import ConfirmSettings
+from search_spaces.search_settings import ConfirmSettings
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
@@ -18,7 +18,7 @@ from study.plan.shared_training import (
     bound_instances_without_sharing,
     count_distinct_instances,
 )
-from trainables.specs.checkpoints import split_into_segments
+from trainables.specs.checkpoint_chain import split_into_segments
 from trainables.specs.ranker import LabelSmoothing
 
 BATCH = 4

@@ -18,8 +18,8 @@ from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES
 from tests.study.small import BATCHES, carry_out, conduct, scheduler, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
-from trainables.curriculum.settings import CurriculumSettings
-from trainables.rankers.runner import RankerRun
+from trainables.curriculum.curriculum_settings import CurriculumSettings
+from trainables.rankers.ranker_run import RankerRun
 from trainables.utils.errors import MissingDifficultyScoresError
 
 SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
@@ -139,7 +139,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     begun = scheduler(world, made)
     with monkeypatch.context() as patch:
-        patch.setattr("trainables.rankers.plugin.save_difficulty_scores", broken)
+        patch.setattr("trainables.rankers.ranker_backend.save_difficulty_scores", broken)
         _run_out(begun)
     assert asked == ["train"]
     assert begun.is_finished

@@ -90,6 +90,8 @@ def test_the_report_of_a_study_that_waits_for_a_group_is_that_of_the_last_look(t
     assert [look.seeds for look in own.looks.taken] == [4]  # type: ignore[union-attr]
     assert own.looks is not None
     assert not own.looks.is_over
+    first, later = ([c.looks[0] for c in made.comparisons if c.looks] for made in (own, report(tmp_path / "whole")))
+    assert first == later
 
 
 def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.cleanup import clean_up_study
 from tests.study.small import BATCHES, conduct, scheduler, study, table, totals
 from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
-from trainables.rankers.runner import RankerRun
+from trainables.rankers.ranker_run import RankerRun
 from trainables.utils.system import get_machine_id
 
 WHOLE_GRID = {

@@ -232,3 +232,16 @@ def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_pat
         assert training is None or training.learning_rate == request.labels["learning_rate"]
     assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
     assert {request.labels["role"] for request in started if request.labels["variant"] == "BERT"} == {"baseline"}
+
+
+def test_the_scoring_run_represents_no_system_however_good_it_is(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "variants": ("BERT",),
+        "curriculum": {"variants": ("BERT",), "compare": "score", "score": ("BERT_loss",)},
+        "training": {"sampling": "uniform"},
+        "caching": {"folder": str(tmp_path)},
+    }
+    made = scheduler(study(**settings), tmp_path)
+    conduct(made, lambda labels: 9.0 * (labels["role"] == "scorer"))
+    assert made.scorer.runs[0].id in made.store.list_run_ids()
+    assert "scorer" not in {item.role for item in made.select_winners().values()}

@@ -226,7 +226,7 @@ def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) ->
     started = [
         request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "untrained")
     ]
-    assert {request.trial.cuts for request in started} == {(32, 64)}
+    assert {request.trial.fork_points for request in started} == {(32, 64)}
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:

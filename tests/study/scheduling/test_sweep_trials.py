@@ -74,7 +74,7 @@ def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
     for item in proposed:
         for request in iter(single(tmp_path, item.name, item.params).pop_request, None):
             assert request.labels == expected[request.trial.specification.id].labels
-            assert request.trial.cuts == expected[request.trial.specification.id].trial.cuts
+            assert request.trial.fork_points == expected[request.trial.specification.id].trial.fork_points
 
 
 def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:

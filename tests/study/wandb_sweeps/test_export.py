@@ -20,7 +20,7 @@ from study.config.spaces import count_proposals
 from study.export import _build_parser, _format_command
 from study.run import main
 from study.scheduling.trials import ConfigurationFactory
-from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from tests.study.driving import RESOLVED, scheduler
 from trainables.utils.errors import UserError
 

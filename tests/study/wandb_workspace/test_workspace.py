@@ -23,7 +23,7 @@ from study.wandb_workspace.workspace import as_json, build_workspace
 from tests.study.dashboards import Keys, missing, named, panels, selects
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.small import World
-from trainables.rankers.data import describe_data
+from trainables.rankers.ranker_data import describe_data
 
 TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 

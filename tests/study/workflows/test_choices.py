@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from search_spaces.settings import BaseHyperparameters, SearchSettings
+from search_spaces.search_settings import BaseHyperparameters, SearchSettings
 from study.config.key_names import get_study_file_key
 from study.config.loader import load_study
 from study.config.sources import list_shipped_suites
 from study.workflows.choices import SECTIONS, Section, format_page, print_choices, read_field_docs
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.tasks import get_task
 from trainables.metrics import get_measure
 from trainables.models.architectures import get_architecture

@@ -171,7 +171,7 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tiny_study(world, tmp_path / "study", fresh())
-    monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.ranker_data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []
     measured = measure_study_throughput(made, said.append, seconds=0.3)
     (line,) = said

@@ -33,7 +33,7 @@ from trainables.data.ranking_tokens import get_pair_tokens_folder
 from trainables.data.ranking_tokens import load_pair_tokens as load_tokens
 from trainables.metrics import RERANKING_NOTE
 from trainables.models import pretrained as weights
-from trainables.rankers.data import check_data, describe_data, load_statistics
+from trainables.rankers.ranker_data import check_data, describe_data, load_statistics
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
@@ -132,9 +132,9 @@ def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
 
 def test_a_trainable_without_statistics_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = get_study_type("cross-encoder").trainable
-    monkeypatch.setattr("trainables.rankers.data.load_statistics", lambda prepared: ["of", prepared])
+    monkeypatch.setattr("trainables.rankers.ranker_data.load_statistics", lambda prepared: ["of", prepared])
     assert plugin.load_statistics("these") == ["of", "these"]  # type: ignore[arg-type, comparison-overlap]
-    monkeypatch.delattr("trainables.rankers.data.load_statistics")
+    monkeypatch.delattr("trainables.rankers.ranker_data.load_statistics")
     assert plugin.load_statistics("these") is None  # type: ignore[arg-type]
 
 

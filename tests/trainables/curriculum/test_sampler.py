@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import rectangle
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.sampler import Curriculum, CurriculumSampler, order_by_difficulty, sample_uniform
-from trainables.curriculum.settings import CurriculumSettings
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.training.batching import BatchSampler
 

@@ -9,7 +9,7 @@ from tests.trainables.data.fixtures import WRITERS
 from tests.trainables.encoders import Encoders
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.statistics import load_ranking_statistics, load_sentence_statistics
-from trainables.rankers.data import describe_data
+from trainables.rankers.ranker_data import describe_data
 from trainables.specs.plugin import StatisticsTable
 from trainables.specs.ranking_task import RankerTaskSettings
 

@@ -28,9 +28,9 @@ from trainables.models.pretrained import check_model_settings, count_layers_to_r
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.models.transformer import Transformer, load_pretrained
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.base import BaseModelSettings
-from trainables.specs.checkpoints import Checkpoint, Segment
+from trainables.specs.checkpoint_chain import Checkpoint, Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.utils.arrays import Ints

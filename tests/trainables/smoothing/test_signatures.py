@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
 from trainables.smoothing import SCHEDULES
-from trainables.smoothing.settings import SCHEDULE_SETTINGS, SETTINGS
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS
 from trainables.smoothing.signatures import Searched, complete_schedule, read_settings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry

@@ -12,8 +12,8 @@ from scipy import stats
 
 from trainables.losses import TEMPERATURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS
 from trainables.smoothing.schedules import VARIANTS, compute_switch_instances
-from trainables.smoothing.settings import SCHEDULE_SETTINGS, SETTINGS
 from trainables.specs import base
 from trainables.specs.ranker import LabelSmoothing
 

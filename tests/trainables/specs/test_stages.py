@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
 from trainables.smoothing.schedules import SCHEDULES
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
 from trainables.specs.base import Environment
-from trainables.specs.checkpoints import (
+from trainables.specs.checkpoint_chain import (
     TrainedBy,
     checkpoint_key,
     count_instances_trained_by,

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from own_package.logistic.specification import LogisticRunSpec, LogisticTraining, PointsTask, SoftTargets
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.settings import AnalysisSettings, BaseHyperparameters, SearchSettings, Shares
+from search_spaces.search_settings import AnalysisSettings, BaseHyperparameters, SearchSettings, Shares
 from trainables.smoothing.schedules import Variant
 from trainables.specs.base import BaseModelSettings
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
@@ -39,10 +39,6 @@ _EVALUATED_SPLITS = ("dev", "test")
 
 def check_data(study: Any, prepared: RankingDataset) -> None:
     """Raise an error, before anything is trained, if the study cannot use this data.
-
-    Args:
-        study: settings of the study.
-        prepared: prepared data of the study's task.
 
     Raises:
         UserError: if a weak label is missing although a variant needs it (also that of a relevant document, if the task
@@ -95,11 +91,7 @@ def _check_weak_labels(study: Any, prepared: RankingDataset, variant: str) -> No
 
 
 def describe_data(prepared: RankingDataset) -> dict[str, Any]:
-    """Return the data's description for the report.
-
-    The description has the fingerprint, counts, overlaps of the splits and the distribution of the training negatives'
-    weak labels.
-    """
+    """Return the data's description for the report, with the distribution of the training negatives' weak labels."""
     train = prepared.read_candidates("train", ["relevant", "weak_label"])
     labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
@@ -152,12 +144,6 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
 
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> "pd.DataFrame":
     """Return the attributes by which the report groups the evaluated queries.
-
-    Args:
-        study: settings of the study; its task has no paths.
-        resolved: resolved inputs of the study: fingerprint and domains of the data, digests of the model and word
-            vectors.
-        difficulty_model_id: id of the scoring run, which computes BERT_pred and BERT_loss.
 
     Returns:
         Table with the columns split and query_id. It also has `turns` and `domain` if the task has them, and

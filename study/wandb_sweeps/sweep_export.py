@@ -17,7 +17,7 @@ from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
 from study.plan.study_file import format_variable_name, make_portable
 from study.scheduling.objectives import get_directions, get_objectives
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, read_head, write_atomically
 

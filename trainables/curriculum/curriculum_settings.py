@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from trainables.curriculum.pacing import canonicalize_pacing
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 DifficultyWords = Literal["plain", "blanks"]
 """Words of the difficulty scores that read words."""

@@ -11,7 +11,7 @@ from pydantic import create_model
 
 from trainables.smoothing.schedules import SCHEDULES
 from trainables.smoothing.signatures import ScheduleSetting, read_settings, takes_batch_size
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 S = TypeVar("S", bound=Settings)
 

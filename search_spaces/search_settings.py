@@ -12,11 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator
 
 from search_spaces.samplers import SAMPLERS
+from trainables.smoothing.schedule_settings import ALWAYS_HASHED, SETTINGS, add_schedule_fields
 from trainables.smoothing.schedules import SCHEDULES
-from trainables.smoothing.settings import ALWAYS_HASHED, SETTINGS, add_schedule_fields
 from trainables.smoothing.signatures import ScheduleSetting
 from trainables.specs.base import is_unset
-from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings
 
 DECAYING_SCHEDULES = tuple(name for name in SCHEDULES if name != "constant")
 """Names of the schedules with which smoothing ends."""

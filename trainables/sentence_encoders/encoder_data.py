@@ -28,10 +28,6 @@ __all__ = [
 def check_data(study: Any, prepared: SentenceDataset) -> None:
     """Raise an error, before anything is trained, if the study cannot use this data.
 
-    Args:
-        study: settings of the study.
-        prepared: prepared data of the study's task.
-
     Raises:
         UserError: if a batch is larger than an epoch, all gold similarities of a set are equal, more fresh layers are
             asked for than the model trains or its layers share their weights, or the splits share more sentences than
@@ -55,11 +51,8 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
     pairs = prepared.read_pairs()
     for (split, name), pairs_of_set in pairs.groupby(["split", pairs["query_id"].str.partition("/")[0]], sort=False):
         if pairs_of_set["relevant"].nunique() < 2:
-            raise UserError(
-                "task.evaluation_path",
-                f"all {len(pairs_of_set)} {split} pairs of {name} have the same similarity",
-                "at least two different similarities",
-            )
+            found = f"all {len(pairs_of_set)} {split} pairs of {name} have the same similarity"
+            raise UserError("task.evaluation_path", found, "at least two different similarities")
 
 
 def describe_data(prepared: SentenceDataset) -> dict[str, Any]:
