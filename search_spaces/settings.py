@@ -13,9 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, fiel
 
 from search_spaces.samplers import SAMPLERS
 from trainables.smoothing.schedules import SCHEDULES
-from trainables.smoothing.settings import ALWAYS_HASHED, SETTINGS, add_schedule_fields
+from trainables.smoothing.settings import SETTINGS, add_schedule_fields
 from trainables.smoothing.signatures import ScheduleSetting
-from trainables.specs.base import is_unset
 from trainables.utils.settings import AtLeastTwo, PositiveInt, Settings
 
 DECAYING_SCHEDULES = tuple(name for name in SCHEDULES if name != "constant")
@@ -136,11 +135,10 @@ Shares = Annotated[
 
 def _make_grid_field(setting: ScheduleSetting) -> tuple[Any, Any]:
     """Return the type and the field of the values that a search tries of a schedule's setting."""
-    values, check = setting.values, [AfterValidator(check_increasing), AfterValidator(check_not_empty)]
-    hashed: Any = {} if setting.name in ALWAYS_HASHED else {"exclude_if": lambda it: it == values}
+    check = [AfterValidator(check_increasing), AfterValidator(check_not_empty)]
     several = GenericAlias(tuple, (setting.searched_type, ...))
     annotation: Any = Annotated[several, *check, expect(setting.expected), setting]
-    return annotation, Field(default=values, description=setting.description, **hashed)
+    return annotation, Field(default=setting.values, description=setting.description)
 
 
 def _make_value_field(setting: ScheduleSetting) -> tuple[Any, Any]:
@@ -152,7 +150,7 @@ def _make_value_field(setting: ScheduleSetting) -> tuple[Any, Any]:
 class ScheduleSearchSettings(Settings):
     """Procedure of a search, the schedules that it tries, and a list of values for each of their settings."""
 
-    trials: dict[str, PositiveInt] = Field(default={})
+    n_configurations: dict[str, PositiveInt] = Field(default={})
     """Number of configurations to propose for a system.
 
     A system that is not named has the default of its variant."""
@@ -162,7 +160,7 @@ class ScheduleSearchSettings(Settings):
     No search round begins later. The result of the study then depends on the machine's speed."""
     gpu_hours: PositiveNumber | None = None
     """Maximum GPU hours of all runs; no search round begins later. If None, there is no limit."""
-    parallel: Annotated[
+    round_size: Annotated[
         PositiveInt,
         expect(
             "a whole number from 1 on: configurations proposed in a round. Results depend on it, and "
@@ -190,7 +188,7 @@ class ScheduleSearchSettings(Settings):
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
     .003 to .072 are pruned (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the seeds 0 to .03, of
     query x configuration 0 to .1)."""
-    compare: Annotated[str | None, Field(exclude_if=is_unset)] = None
+    compare: str | None = None
     """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
 
     A variant that has it becomes systems such as T-WSLS-0.2. Each is searched over the other hyperparameters, tested
@@ -291,7 +289,7 @@ class ConfirmSettings(Settings):
     The test set then judges those runs. If empty, the test set judges the runs of the search, and the luck by which the
     search chose them is in the p-values: declare fresh seeds for a claim. A number draws as many, 101 and the following
     ones; if the study chooses nothing, it begins with seeds, since those runs are as good."""
-    group_size: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
+    group_size: AtLeastTwo | None = None
     """Number of fresh seeds after which the study looks at its test scores, for a sequential confirmation.
 
     The study stops at a look at which every comparison of the report's conclusion is decided. The levels of the looks
@@ -324,17 +322,16 @@ class AnalysisSettings(Settings):
     comparisons: Annotated[
         tuple[SystemPair, ...],
         expect('a list of pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
-        Field(exclude_if=lambda it: not it),
     ] = ()
     """Further comparisons, each a pair of a system and the system that it is compared with.
 
     They follow the comparisons of the plan in their family and count in its correction. Those that are added after test
     scores exist are exploratory."""
-    dev_comparisons: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    dev_comparisons: bool = False
     """Compare the systems on the development set, too, as a family with its own correction.
 
     Scores of a searched system are optimistic there, because its configuration was chosen by them."""
-    seeds: Annotated[Literal["own", "pooled"], Field(exclude_if=lambda it: it == "own")] = "own"
+    seeds: Literal["own", "pooled"] = "own"
     """Variation between seeds in the tests for new queries and new seeds: "own" of each comparison, or "pooled".
 
     Pooled with two to six seeds, it is the mean of the comparisons of a family by one metric, in relation to the rest,

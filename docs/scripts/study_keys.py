@@ -8,13 +8,12 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from search_spaces.registry import get_study_type
-from study.config.key_names import get_study_file_key
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.workflows.choices import read_field_docs
 from trainables.utils.settings import Settings
 
-N_CONFIGURATIONS = "search.trials"
+N_CONFIGURATIONS = "search.n_configurations"
 """Field with a key for every variant."""
 
 
@@ -22,7 +21,7 @@ class StudyKey(NamedTuple):
     """A key of a study file.
 
     Attributes:
-        field: dotted name of the field, by which hashes and results call it.
+        name: dotted name.
         annotation: type of the field.
         metadata: constraints and validators of the type.
         default: default of the field; `PydanticUndefined` if the key is required.
@@ -30,22 +29,12 @@ class StudyKey(NamedTuple):
         owner: class that defines the table of the key.
     """
 
-    field: str
+    name: str
     annotation: Any
     metadata: tuple[Any, ...]
     default: Any
     meaning: str
     owner: type[Settings]
-
-    @property
-    def name(self) -> str:
-        """Dotted key as documentation and messages write it."""
-        return get_study_file_key(self.field)
-
-    @property
-    def other_name(self) -> str | None:
-        """Second name of the key, or None if it has one name."""
-        return self.field if self.field != self.name else None
 
     @property
     def section(self) -> str:
@@ -66,7 +55,7 @@ def _iter_keys(model: type[Settings], prefix: str, trainable: str) -> Iterator[S
     base = Study if issubclass(model, Study) else model
     docs = read_field_docs(base)
     for name, field in model.model_fields.items():
-        dotted = prefix + (field.alias or name)
+        dotted = prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _iter_keys(field.annotation, f"{dotted}.", trainable)
         else:

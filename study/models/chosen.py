@@ -110,10 +110,10 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
     return TrialSpec(
         specification=specification,
         metric=study.analysis.metric,
-        cache=study.cache,
+        cache=study.cache_folder,
         model_path=path,
         stages=study.checkpoints_url,
-        interval=study.caching.interval,
+        interval=study.cache.checkpoint_interval,
         vectors=Path(vectors).expanduser().absolute() if vectors else None,
         scores=is_scorer,
     )

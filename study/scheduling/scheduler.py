@@ -126,7 +126,7 @@ class BaseScheduler(ABC):
 
     def _enqueue_scorer(self, action: Action) -> None:
         """Queue the scoring run once, unless its difficulty scores exist, possibly from another study."""
-        item, prepared = self.scorer, self.study.cache / "prepared" / self.resolved.fingerprint
+        item, prepared = self.scorer, self.study.cache_folder / "prepared" / self.resolved.fingerprint
         orders = [CurriculumSettings(score=name, scorer=item.runs[0].id) for name in list_trained_scores(self.study)]
         paths = [get_difficulty_path(prepared, order, self.resolved.model_digest, action) for order in orders]
         if (

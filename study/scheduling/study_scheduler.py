@@ -235,7 +235,7 @@ class StudyScheduler(BaseScheduler):
         search = SeedAveragedSearch(
             make_system_space(self.study, name),
             count,
-            settings.parallel,
+            settings.round_size,
             settings.sampler,
             settings.seed,
             get_directions(self.objectives),

@@ -3,16 +3,13 @@
 The line contains no paths of the machine, no host names and no addresses.
 """
 
-import builtins
 import errno
 import ipaddress
-import os
 import platform
 import re
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, is_disk_full
@@ -23,15 +20,6 @@ _IO_PACKAGES = frozenset(
     {"adlfs", "aiobotocore", "aiohttp", "botocore", "gcsfs", "ray", "requests", "s3fs", "safetensors", "urllib3"}
 )
 """Packages for disks and networks; a configuration cannot cause their errors."""
-_OS_ERROR_NAMES = "|".join(
-    sorted({kind.__name__ for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, OSError)})
-)
-_RECORDED_MACHINE_FAULT = re.compile(
-    rf"({_OS_ERROR_NAMES}|SafetensorError)\b|the trial's (node died|process was killed|process crashed \(Bus error\))"
-    r"|Ray ended the trial's process|the trial ended without a record|RuntimeError: no difficulties by"
-    r"|RuntimeError: this processor or these libraries"
-)
-"""Beginnings of the error texts with which earlier versions recorded a machine fault."""
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _IPV4 = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
 _IPV6 = re.compile(
@@ -90,14 +78,6 @@ def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
     if _is_out_of_memory(error):
         return limits.memory is None and "cuda" not in str(error).lower()
     return type(error).__module__.partition(".")[0] in _IO_PACKAGES
-
-
-def is_recorded_machine_fault(entry: dict[str, Any]) -> bool:
-    """Return whether a record of an earlier version reports a failure that was the machine's fault."""
-    cause = str(entry["summary"].get("error", ""))
-    return entry["state"] == "failed" and (
-        _RECORDED_MACHINE_FAULT.match(cause) is not None or os.strerror(errno.ENOSPC) in cause
-    )
 
 
 def redact(text: str) -> str:

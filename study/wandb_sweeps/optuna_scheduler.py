@@ -114,7 +114,7 @@ class _SweepStudy(optuna.Study):
         optuna.create_study(storage=storage, study_name=variant, directions=get_directions(get_objectives(study)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            sampler = SAMPLERS[study.search.sampler](study.search.seed, study.search.parallel)
+            sampler = SAMPLERS[study.search.sampler](study.search.seed, study.search.round_size)
             bounded_sampler = _BoundedSampler(sampler, count_proposals(study)[variant])
         super().__init__(variant, storage, sampler=bounded_sampler)
 

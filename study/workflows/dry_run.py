@@ -59,7 +59,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     Returns:
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
             (in words; None without), model, seeds, confirm_seeds, group_size, systems (one row for each), runs,
-            training, instances (bounds), sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost
+            training, instances (bounds), sampler, round_size, pruning, budgets, data, queries, overlaps, records, cost
             (hours), metric, detectable, families (of the plan's comparisons), problems (for which a start on this
             machine would be refused) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the study
             chooses nothing).
@@ -84,7 +84,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         measured = measure_study_throughput(study, log)
     data = study.study_type.trainable.data_backend
     prepared, run_store, epochs = (
-        data.find_prepared_data(study.task, study.cache),
+        data.find_prepared_data(study.task, study.cache_folder),
         RunStore(study.folder),
         study.training.epochs,
     )
@@ -133,7 +133,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "training": {"epochs": epochs, "instances": study.training.instances if is_length_known else None},
         "instances": bounds,
         "sampler": study.search.sampler,
-        "parallel": study.search.parallel,
+        "round_size": study.search.round_size,
         "pruning": study.search.pruning,
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "data": prepared.fingerprint if prepared else None,
@@ -286,7 +286,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {preview['sampler']}", *(["raced"] if preview["pruning"] else [])]
     if preview["sampler"] != "grid" or preview["pruning"]:
-        rules.append(f"search.round_size = {preview['parallel']} configurations a round, on which results depend")
+        rules.append(f"search.round_size = {preview['round_size']} configurations a round, on which results depend")
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in preview["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
     if (tested := len(preview["confirm_seeds"] or preview["seeds"])) < _MIN_SEEDS:

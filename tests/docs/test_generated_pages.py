@@ -10,7 +10,6 @@ import pytest
 from benchmarks.recorded import read_entries
 from docs.scripts import commands, configuration, pacing, speed
 from search_spaces.registry import STUDY_TYPES, get_study_type
-from study.config.key_names import get_study_file_key
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
 from study.records.run_store import RunStore
@@ -104,11 +103,10 @@ def known_keys(trainable: str) -> set[str]:
     study_type = get_study_type(trainable)
     others = {*study_type.variants} - {*(study_type.default_variants or study_type.variants)}
     known = _iter_known_keys(get_study_class(trainable))
-    fields = [field for field in known if field.removeprefix("search.trials.") not in others]
-    tables = {field.rpartition(".")[0] for field in fields} - {"search.trials"}
+    fields = [field for field in known if field.removeprefix("search.n_configurations.") not in others]
+    tables = {field.rpartition(".")[0] for field in fields} - {"search.n_configurations"}
     unused = "" if study_type.has_curricula else "curriculum."
-    leaves = (field for field in fields if field not in tables and not (unused and field.startswith(unused)))
-    return {get_study_file_key(field) for field in leaves}
+    return {field for field in fields if field not in tables and not (unused and field.startswith(unused))}
 
 
 def answer(key: str) -> str:
@@ -187,11 +185,6 @@ def test_every_row_is_complete(trainable: str) -> None:
         assert default
         assert len(meaning) > len("Seed.")
         assert run_id in ("yes", "content", "which runs", "no", "-")
-
-
-def test_a_second_name_is_shown() -> None:
-    assert rows()["cross-encoder"]["search.round_size"][0].endswith("<br>also `search.parallel`")
-    assert "also" not in rows()["cross-encoder"]["search.sampler"][0]
 
 
 @pytest.mark.parametrize("key", YES)

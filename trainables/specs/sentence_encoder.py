@@ -44,7 +44,7 @@ class EncoderModelSettings(BaseModelSettings):
 
     The [CLS] passes through a new dense layer and tanh in training only (Gao et al. 2021, section 6.3).
     """
-    fresh_layers: NonNegativeInt = 0
+    reinit_layers: NonNegativeInt = 0
     """Number of last layers that start with random weights, drawn with the seed of the run."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 32
     """Tokens of a training sentence, including the special tokens; a longer sentence loses its end.

@@ -24,7 +24,7 @@ from tests.study.scored import CANDIDATES, QUERIES, conduct, scheduler, strength
 
 RACING: dict[str, Any] = {
     "variants": ("BERT", "LS", "T-LS"),
-    "search": {"pruning": "race", "parallel": 4, "trials": {"LS": 4, "T-LS": 5}},
+    "search": {"pruning": "race", "round_size": 4, "n_configurations": {"LS": 4, "T-LS": 5}},
 }
 
 
@@ -149,7 +149,10 @@ def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> Non
 def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path: Path) -> None:
     """More epsilon, up to 0.3, finds more; less, down to 0.1, is better calibrated."""
     made = scheduler(
-        study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
+        study(
+            search={"objectives": ("R10@1", "ECE"), "n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}
+        ),
+        tmp_path,
     )
     conduct(made)
     log = made.build_search_log()["systems"]["LS"]
@@ -165,7 +168,7 @@ def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path:
     objectives = ("position", "MAP", "NLL", "Spearman")
     trials = {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}
     made = scheduler(
-        study(search={"objectives": objectives, "trials": trials}, analysis={"metric": "position"}), tmp_path
+        study(search={"objectives": objectives, "n_configurations": trials}, analysis={"metric": "position"}), tmp_path
     )
     conduct(made)
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
@@ -189,7 +192,10 @@ def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
 
 def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
     made = scheduler(
-        study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
+        study(
+            search={"objectives": ("R10@1", "ECE"), "n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}
+        ),
+        tmp_path,
     )
     conduct(made, lambda labels: 99.0)
     assert made.select_winners()["LS"].smoothing.epsilon == 0.1
@@ -223,7 +229,8 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
 def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path: Path) -> None:
     rates = (5e-6, 1e-5)
     made = scheduler(
-        study(search={"learning_rate": rates, "trials": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")), tmp_path
+        study(search={"learning_rate": rates, "n_configurations": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")),
+        tmp_path,
     )
     started = conduct(made)
     assert {e.labels["learning_rate"] for e in started if e.labels["variant"] == "BERT"} == set(rates)

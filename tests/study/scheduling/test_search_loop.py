@@ -32,7 +32,7 @@ SEEDS, PARALLEL = 5, 3
 
 def racing(metric: str) -> Study:
     """A search of rounds of three; the last of each has fewer."""
-    search = {"pruning": "race", "parallel": PARALLEL, "trials": {"LS": 4, "T-LS": 8}}
+    search = {"pruning": "race", "round_size": PARALLEL, "n_configurations": {"LS": 4, "T-LS": 8}}
     return study(variants=("BERT", "LS", "T-LS"), search=search, analysis={"metric": metric})
 
 
@@ -193,7 +193,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
     sampler: str, parallel: int, tmp_path: Path
 ) -> None:
     """After a stop at any point, and where what failed at first is told otherwise later."""
-    search = STUDY.search.model_copy(update={"sampler": sampler, "parallel": parallel})
+    search = STUDY.search.model_copy(update={"sampler": sampler, "round_size": parallel})
     made = STUDY.model_copy(update={"search": search})
 
     def start(folder: Path) -> StudyScheduler:

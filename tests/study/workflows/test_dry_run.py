@@ -44,7 +44,9 @@ def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, 
     for row in found["systems"]:
         name = "BM25" if row["system"] == "BM25 order" else row["system"]
         runs = [e for e in started if e.labels["variant"] == name and e.trial.action == "train"]
-        least = row["runs"] - (len(confirm) if row["system"] in made.search.trials else 0)  # the default may have won
+        least = row["runs"] - (
+            len(confirm) if row["system"] in made.search.n_configurations else 0
+        )  # the default may have won
         assert least <= len(runs) <= row["runs"]
         assert (
             len({e.labels["configuration_id"] for e in runs if e.labels["role"] != "confirm"}) == row["configurations"]
@@ -85,7 +87,7 @@ def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_i
     line = next(line for line in str(Preview(found | {"cost": hours})).splitlines() if line.startswith("cost: "))
     assert f"{60 * hours['hours']['high']:.1f} minutes with 2 at once (" in line
     assert "; minutes: start and report 0.5, frozen layers 0.8, starts and evaluations of runs " in line
-    long = _estimate_hours(made, cost._replace(fixed=10_000.0), found["systems"], n_measured=1)
+    long = _estimate_hours(made, cost._replace(fixed=10_000.0), count_runs(made), n_measured=1)
     assert " hours with 1 at once (" in str(Preview(found | {"cost": long}))
 
 

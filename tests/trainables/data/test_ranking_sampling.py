@@ -178,7 +178,7 @@ def test_a_training_query_has_all_its_relevant_documents_and_as_many_others_as_a
     made, n = collection(), 3
     made.qrels.extend([Qrel("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
     made.qrels.append(Qrel("train", "t3", "Dt8"))
-    sampler = {"authors": authors, "keep_query_text": True}
+    sampler = {"paper_code": authors, "keep_query_text": True}
     found, counts = prepared(tmp_path, made, train_negatives=n, candidates=10, sampler=sampler)
     assert len(found) == counts["queries"] * n + counts["relevant"]
     assert (counts["relevant"], counts["relevant_left_out"]) == (12 + 6, 0)
