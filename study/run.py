@@ -70,7 +70,7 @@ class _Command:
         study = load_study(name, overrides)
         self._folder = study.folder
         if options.export_sweep is not None:
-            _export_sweeps(study, name, overrides, options.export_sweep, options.engine)
+            _export_sweeps(study, name, overrides, options.export_sweep)
         elif options.sweep:
             from study.wandb_sweeps.run_configuration import run_configuration
 
@@ -182,9 +182,6 @@ def _build_parser() -> Parser:
         help="with --dry-run: train for a minute to estimate the cost",
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON, for other programs")
-    parser.add_argument(
-        "--engine", choices=["optuna"], help="with --export-sweep: the study's own sampler proposes, not the W&B server"
-    )
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
 
@@ -200,8 +197,6 @@ def _check_options(options: argparse.Namespace) -> None:
     if (options.estimate_cost or options.json) and not options.dry_run:
         found = "--estimate-cost" if options.estimate_cost else "--json"
         raise UserError("command line", found, "--dry-run as well")
-    if options.engine and options.export_sweep is None:
-        raise UserError("command line", "--engine", "--export-sweep as well")
 
 
 def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -222,17 +217,14 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
     return overrides, parameters
 
 
-def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str, engine: str | None) -> None:
-    from study.wandb_sweeps.export import SchedulerFactory, StudyReference, export_sweeps
+def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str) -> None:
+    from study.wandb_sweeps.export import StudyReference, export_sweeps
 
     shipped = [*list_shipped_studies(), *list_shipped_suites()]
     if "=" in folder or Path(folder).is_file() or folder in dict(shipped):
         raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
-    make_scheduler: SchedulerFactory | None = None
-    if engine == "optuna":
-        from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler as make_scheduler  # imports optuna
     source = StudyReference(name or "quick", overrides)
-    for path in export_sweeps(study, source, Path(folder).expanduser(), make_scheduler):
+    for path in export_sweeps(study, source, Path(folder).expanduser()):
         print_escaped(path)
     for variable, value in source.variables.items():
         print_escaped(f"for the agents: export {variable}={shlex.quote(value)}")

@@ -6,10 +6,10 @@ wandb sweep study/sweeps/t-ls.yaml                           # then run the `wan
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from search_spaces.space import Params, collect_values, enumerate_space, split_into_branches
 from study.config.schema import Study
@@ -24,11 +24,8 @@ from trainables.utils.files import check_outputs, read_head, write_atomically
 METHODS = {"grid": "grid", "qmc": "random", "tpe": "bayes", "gp": "bayes"}
 """Sampler of the study -> the most similar method of the W&B server."""
 
-
 _ORIGIN = "made from its own search space by"
 """End of the first line of a sweep."""
-SCHEDULER_ORIGIN = 'for `wandb sweep-scheduler`, from its study."""'
-"""End of the first line of the code of a scheduler."""
 _MACHINE_SPECIFIC = re.compile(r"(^|[=\s'\"\[{,])(file:/*)?(/|~\w)|^resources\.address\s*=(?!\s*\W?auto\W?$)")
 """Matches an argument with an absolute path, the home of a named user, or an address."""
 
@@ -78,19 +75,6 @@ class StudyReference(NamedTuple):
 _STUDY_FILE = "STUDY_FILE"
 
 
-class SweepScheduler(NamedTuple):
-    """Settings and code of a program that proposes configurations instead of the W&B server."""
-
-    settings: dict[str, Any]
-    """Settings of the sweep, in addition to its method, which is `custom`."""
-    code: tuple[Path, str]
-    """Path and content of the Python file that the settings name."""
-
-
-SchedulerFactory = Callable[[StudyReference, str, Path], SweepScheduler]
-"""Function (study, variant, folder for files) -> scheduler that proposes the variant's configurations."""
-
-
 class _Sweep(NamedTuple):
     """Sweep of a variant, or of one branch of its search space."""
 
@@ -108,16 +92,13 @@ class _Sweep(NamedTuple):
         return f"{self.name.lower().replace(' ', '-')}.yaml"
 
 
-def export_sweeps(
-    study: Study, source: StudyReference, folder: Path, make_scheduler: SchedulerFactory | None = None
-) -> list[Path]:
-    """Write the sweeps of a study, replacing earlier ones, and return the paths of the YAML files.
+def export_sweeps(study: Study, source: StudyReference, folder: Path) -> list[Path]:
+    """Write the sweeps of a study to a folder, replacing earlier ones, and return the paths of the YAML files.
 
     Args:
         study: the study; its searches are exported.
         source: the study as commands name it.
-        folder: folder of the files; created if necessary.
-        make_scheduler: makes the program that proposes configurations. If None, the W&B server proposes them.
+        folder: created if necessary.
 
     Raises:
         UserError: the study has nothing to search, the folder cannot be written, or it has somebody else's file of the
@@ -130,24 +111,15 @@ def export_sweeps(
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError):
         raise UserError("--export-sweep", repr(str(folder)), "a folder that can be written") from None
-    paths, texts = list[Path](), dict[Path, str]()
-    for part in sweeps:
-        scheduler = make_scheduler(source, part.variant, folder) if make_scheduler else None
-        paths.append(folder / part.file_name)
-        comment = _format_comment(study, source, part, scheduler)
-        texts[paths[-1]] = comment + _format_yaml(study, source, part, scheduler)
-        texts |= [scheduler.code] if scheduler else []
-    check_outputs("--export-sweep", texts, _is_exported)
+    texts = {
+        folder / part.file_name: _format_comment(study, source, part) + _format_yaml(study, source, part)
+        for part in sweeps
+    }
+    check_outputs("--export-sweep", texts, lambda path: read_head(path).partition("\n")[0].endswith(_ORIGIN))
     for path, text in texts.items():
         with write_atomically(path) as draft:
             draft.write_text(text, encoding="utf-8")
-    return paths
-
-
-def _is_exported(path: Path) -> bool:
-    """Return whether the first line of a file is that of an exported sweep or of a scheduler's code."""
-    first_line = read_head(path).partition("\n")[0]
-    return first_line.endswith((_ORIGIN, SCHEDULER_ORIGIN))
+    return list(texts)
 
 
 def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
@@ -171,7 +143,7 @@ def _name_branch(branch: Sequence[Params]) -> str:
     return " ".join([*([str(values["schedule"])] if "schedule" in values else []), *losses, *steps])
 
 
-def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler: SweepScheduler | None) -> str:
+def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep) -> str:
     import yaml
 
     name, *overrides = source.arguments
@@ -181,19 +153,13 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler:
     # which the study replaces itself: it refuses a variable that is not set.
     name = re.sub(r"^\$\{(\w+)\}$", r"${envvar:\1}", name)
     command = ["${env}", "${interpreter}", "-m", "study.run", name, *mode, *overrides]
-    goals = [
-        {"name": f"objective/{objective}", "goal": direction}
-        for objective, direction in zip(get_objectives(study), get_directions(get_objectives(study)), strict=True)
-    ]
-    single_goal = {"metric": {"name": "objective", "goal": goals[0]["goal"]}}
     content = {
         "name": f"{study.name} {sweep.name}",
         "project": study.project,
         "program": "study/run.py",
-        "method": "custom" if scheduler else METHODS[study.search.sampler],
-        **({"metrics": goals} if scheduler and len(goals) > 1 else single_goal),
+        "method": METHODS[study.search.sampler],
+        "metric": {"name": "objective", "goal": get_directions(get_objectives(study))[0]},
         "run_cap": sweep.n_runs,
-        **(scheduler.settings if scheduler else {}),
         "command": [*command, "--sweep", "${args_no_hyphens}"],
         "parameters": {
             "variant": {"value": sweep.variant},
@@ -203,34 +169,25 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep, scheduler:
     return str(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110))
 
 
-def _format_comment(study: Study, source: StudyReference, sweep: _Sweep, scheduler: SweepScheduler | None) -> str:
-    arguments = [
-        "python",
-        "-m",
-        "study.run",
-        *source.arguments,
-        "--export-sweep",
-        *(["--engine", "optuna"] if scheduler else []),
-    ]
-    sweep_path = shlex.quote(f"ENTITY/{study.project}/ID")
+def _format_comment(study: Study, source: StudyReference, sweep: _Sweep) -> str:
+    export = shlex.join(["python", "-m", "study.run", *source.arguments, "--export-sweep"])
     lines = [
         f"{sweep.name} of the study {study.name}, {_ORIGIN}",
-        f"    {shlex.join(arguments)}",
+        f"    {export}",
         "To run it, in the folder in which the study is run:",
         f"    wandb sweep {sweep.file_name}",
-        f"    wandb agent {sweep_path}",
-        *([f"    wandb sweep-scheduler {sweep_path}        # one, in addition to the agents"] if scheduler else []),
+        f"    wandb agent {shlex.quote(f'ENTITY/{study.project}/ID')}",
         *([f"Agents need {', '.join(source.variables)} in their environment."] if source.variables else []),
         "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
     ]
     values = collect_values(sweep.points)
     settings_by_schedule = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in values.get("schedule", [])}
-    if len(split_into_branches(sweep.points)) > 1 and not scheduler and settings_by_schedule:
+    if len(split_into_branches(sweep.points)) > 1 and settings_by_schedule:
         settings = "; ".join(f"{name}: {', '.join(keys) or 'none'}" for name, keys in settings_by_schedule.items())
         lines += [
             "W&B draws a value for every hyperparameter. Those that the schedule does not take are ignored:",
             f"    {settings}",
         ]
-    if "step" in values.get("pacing", []) and "delta" in values and not scheduler:
+    if "step" in values.get("pacing", []) and "delta" in values:
         lines.append("The pacing function step takes no delta: W&B draws one, and it is ignored.")
     return indent("".join(f"{line}\n" for line in lines), "# ", lambda line: True)

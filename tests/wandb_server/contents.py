@@ -21,7 +21,7 @@ class ServerRun:
     name: str
     """As people see it."""
     state: str
-    """pending, running, finished, failed, crashed or killed."""
+    """running, finished, failed, crashed or killed."""
     exit_code: int | None
     group: str | None
     job_type: str | None

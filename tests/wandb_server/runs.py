@@ -18,9 +18,9 @@ CRASH_AFTER = 300.0
 _TEXTS = ("displayName", "description", "notes", "jobType", "commit", "state", "host")
 
 
-def new(site: Site, project: Document, name: str, state: str = "running") -> Document:
+def new(site: Site, project: Document, name: str) -> Document:
     """A run of which nothing is known yet."""
-    texts = {"displayName": name, "state": state, "createdAt": site.timestamp, "heartbeat": site.now}
+    texts = {"displayName": name, "state": "running", "createdAt": site.timestamp, "heartbeat": site.now}
     values: dict[str, Any] = {"tags": [], "config": {}, "summary": {}, "stopped": False}
     return site.database.add(Document("Run", project.name, name, texts | values))
 
@@ -57,8 +57,6 @@ def upsert_bucket(site: Site, input: dict[str, Any]) -> dict[str, Any]:
             run.body[ours] = json.loads(given[key])
     if name:
         run.body["heartbeat"] = site.now
-        if run.body["state"] == "pending" and given.get("state") != "pending":
-            run.body["state"] = "running"
     site.database.save(run)
     return {"bucket": run, "inserted": inserted}
 

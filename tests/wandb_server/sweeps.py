@@ -1,7 +1,6 @@
 """Sweeps: who gets which configuration when.
 
-The server draws the configurations of grids and random searches (drawing.py). Those of a sweep with a `scheduler` are
-enqueued by a process at the client. Runs are never stopped early here.
+The server draws the configurations of grids and random searches (drawing.py). Runs are never stopped early here.
 """
 
 import json
@@ -17,7 +16,7 @@ from tests.wandb_server.database import Document
 from tests.wandb_server.drawing import configuration
 from tests.wandb_server.executor import RefusedError, Site, by_identity, field, identity
 from tests.wandb_server.paging import page
-from tests.wandb_server.runs import new, ordered, state_field
+from tests.wandb_server.runs import ordered, state_field
 
 _ENDED = ("FINISHED", "CANCELED", "CANCELLED")
 
@@ -47,9 +46,9 @@ def upsert_sweep(site: Site, input: dict[str, Any]) -> dict[str, Any]:
     else:
         project = ensure_project(site, given.get("projectName", "uncategorized"))
         name = _new_name()
-        body = {"displayName": name, "state": "PENDING", "createdAt": site.timestamp, "handed": 0, "queue": []}
+        body = {"displayName": name, "state": "PENDING", "createdAt": site.timestamp, "handed": 0}
         sweep = site.database.add(Document("Sweep", project.name, name, body))
-    keys = ("config", "description", "displayName", "controller", "scheduler", "state")
+    keys = ("config", "description", "displayName", "controller", "state")
     sweep.body |= {key: given[key] for key in keys if key in given} | {"updatedAt": site.timestamp}
     site.database.save(sweep)
     return {"sweep": sweep, "configValidationWarnings": []}
@@ -79,46 +78,27 @@ def agent_heartbeat(site: Site, input: dict[str, Any]) -> dict[str, Any]:
 
 
 def _next(site: Site, sweep: Document, agent: Document) -> list[dict[str, Any]]:
-    """Commands for an agent without runs; a sweep with a scheduler is ended by that."""
+    """Commands for an agent without runs."""
     if sweep.body["state"] in _ENDED:
         return [{"type": "exit"}]
     if sweep.body["state"] == "PAUSED":
         return []
     config = _parsed(sweep)
     capped = sweep.body["handed"] >= config.get("run_cap", math.inf)
-    run = None if capped else _enqueued(sweep) if "scheduler" in config else _drawn(sweep, config)
+    run = None if capped else _drawn(sweep, config)
     if run:
         sweep.body |= {"state": "RUNNING", "handed": sweep.body["handed"] + 1}
         agent.body["runs"].append(run["run_id"])
         return [{"type": "run", "program": config.get("program"), **run}]
-    if "scheduler" in config:
-        return []
-    if not any(state_field(site, run) in ("running", "pending") for run in runs_of(site, sweep)):
+    if not any(state_field(site, run) == "running" for run in runs_of(site, sweep)):
         sweep.body["state"] = "FINISHED"
     return [{"type": "exit"}]
-
-
-def _enqueued(sweep: Document) -> dict[str, Any] | None:
-    return sweep.body["queue"].pop(0) if sweep.body["queue"] else None
 
 
 def _drawn(sweep: Document, config: dict[str, Any]) -> dict[str, Any] | None:
     values = configuration(config, sweep.name, sweep.body["handed"])
     args = {name: {"value": value} for name, value in (values or {}).items()}
     return {"run_id": _new_name(), "args": args} if values is not None else None
-
-
-@field("Mutation", "enqueueSweepRun")
-def enqueue_sweep_run(site: Site, input: dict[str, Any]) -> dict[str, Any]:
-    """A scheduler at the client wants a run: it is pending until an agent starts it."""
-    sweep = _named(site, input["id"])
-    run = new(site, ensure_project(site, sweep.project), _new_name(), state="pending")
-    config = json.loads(input["config"])
-    run.body |= {"sweepName": sweep.name, "config": config, "displayName": input.get("displayName") or run.name}
-    site.database.save(run)
-    sweep.body["queue"].append({"run_id": run.name, "args": config})
-    site.database.save(sweep)
-    return {"id": run.name, "runQueueItemId": f"queued-{run.number}"}
 
 
 @field("Project", "sweep")
@@ -183,12 +163,6 @@ def best_loss(site: Site, sweep: Document) -> float | None:
 @field("Sweep", "earlyStopJobRunning")
 def early_stop_job_running(site: Site, sweep: Document) -> bool:
     return False
-
-
-@field("Sweep", "controllerRunName")
-def controller_run_name(site: Site, sweep: Document) -> str:
-    """Of the run into which a scheduler at the client writes its log."""
-    return f"scheduler-{sweep.name}"
 
 
 @field("Sweep", "project")

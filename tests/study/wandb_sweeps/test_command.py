@@ -35,7 +35,6 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
             ("--export-sweep", "--prepare"),
             "command line: argument --prepare: not allowed with argument --export-sweep; see",
         ),
-        (("--engine", "optuna"), "command line: --engine; expected --export-sweep as well"),
         (("--export-sweep", "quick"), "--export-sweep: 'quick'; expected a folder; the study and its settings come"),
         (("--export-sweep", "/proc/x"), "--export-sweep: '/proc/x'; expected a folder that can be written"),
         (("--export-sweep", "seeds=[1]"), "--export-sweep: 'seeds=[1]'; expected a folder; the study and its"),

@@ -2,7 +2,6 @@
 
 import os
 import re
-import runpy
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from study.export import _build_parser, _format_command
 from study.run import main
 from study.scheduling.trials import ConfigurationFactory
 from study.wandb_sweeps.export import StudyReference, export_sweeps
-from study.wandb_sweeps.optuna_scheduler import make_sweep_scheduler
 from tests.study.driving import RESOLVED, scheduler
 from trainables.utils.errors import UserError
 
@@ -168,10 +166,8 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
         "training.decay=linear",
     )
     asked, source = load_study(str(file), overrides), StudyReference(str(file), overrides)
-    paths = export_sweeps(asked, source, Path("sweeps"), make_sweep_scheduler)
-    texts = [path.read_text("utf-8") for path in Path("sweeps").iterdir()]
-    assert len(texts) == 2 * len(paths)
-    for text in texts:
+    paths = export_sweeps(asked, source, Path("sweeps"))
+    for text in (path.read_text("utf-8") for path in paths):
         assert not [own for own in (str(tmp_path.parent), "jane", "192.0.2.7") if own in text]
         assert "${STUDY_TASK_PATH}" in text
     command = yaml.safe_load(paths[0].read_text("utf-8"))["command"]
@@ -185,7 +181,6 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
     assert (again.folder, again.tracking.mode) == (asked.folder, "online")
     own = {"tracking", "output"}
     assert again.model_dump(exclude=own) == asked.model_dump(exclude=own)
-    assert runpy.run_path(str(next(Path("sweeps").glob("ls_space.py"))))["optimizer"]
 
 
 ODD = "it's an `odd` $HOME folder"
@@ -289,14 +284,9 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
             written(place)
 
 
-def test_sweeps_replace_sweeps_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, source = load_study("quick", ()), StudyReference("quick", ())
-    monkeypatch.chdir(tmp_path)
-    for name in ("ls.yaml", "ls_space.py"):
-        first, again = (export_sweeps(asked, source, Path("sweeps"), make_sweep_scheduler) for _ in range(2))
-        assert first == again
-        Path("sweeps", name).write_text("mine")
-        with pytest.raises(UserError, match=f"{name} exists and this command did not write it"):
-            export_sweeps(asked, source, Path("sweeps"), make_sweep_scheduler)
-        assert Path("sweeps", name).read_text() == "mine"
-        Path("sweeps", name).unlink()
+def test_sweeps_replace_sweeps_and_nothing_else(tmp_path: Path) -> None:
+    assert written(tmp_path) == written(tmp_path)
+    (tmp_path / "ls.yaml").write_text("mine")
+    with pytest.raises(UserError, match=r"ls\.yaml exists and this command did not write it"):
+        written(tmp_path)
+    assert (tmp_path / "ls.yaml").read_text() == "mine"
