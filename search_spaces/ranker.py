@@ -148,9 +148,6 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     yield from _check_probability_metrics(study)
     yield from _check_first_stage(task)
     expected_metric = _describe_usable_metrics(task)
-    for metric in search.objectives[1:]:
-        if not _is_usable_metric(metric, task):
-            yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
         if search.negatives and negatives > task.n_train_negatives:
             yield "search.negatives", negatives, *_describe_most_negatives(task)
@@ -227,9 +224,6 @@ def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigErr
     checkpoint = study.training.checkpoint
     if checkpoint != "last" and get_measure(checkpoint).needs_logits:
         yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
-    for metric in study.search.objectives:
-        if get_measure(metric).needs_logits:
-            yield "search.objectives", metric, expected, ("model.ranking_score",)
 
 
 def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:

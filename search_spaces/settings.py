@@ -52,25 +52,18 @@ def expect(expected: str, suggest: Callable[[object], str] = lambda _: "") -> Wr
     return WrapValidator(validate)
 
 
-def _check_metric(name: str, ranks_only: bool = False) -> str:
-    """Return `name` if it is a metric, and if needed one with a value for every query.
+def _check_metric(name: str) -> str:
+    """Return `name` if it is a metric with a value for every query.
 
     Raises:
         ValueError: if it is not.
     """
     if not re.fullmatch(_RECALL_PATTERN, name):
-        from trainables.metrics import (
-            get_measure,
-        )  # imported here, since it loads numpy and most studies do not need it
+        from trainables.metrics import get_measure  # loads numpy, which most studies do not need
 
-        if ranks_only and not get_measure(name).is_rank_based:
+        if not get_measure(name).is_rank_based:
             raise ValueError
-        get_measure(name)
     return name
-
-
-def _check_rank_metric(name: str) -> str:
-    return _check_metric(name, ranks_only=True)
 
 
 def suggest_metric(value: object) -> str:
@@ -81,7 +74,6 @@ def suggest_metric(value: object) -> str:
 
 
 Metric = Annotated[str, AfterValidator(_check_metric)]
-RankMetric = Annotated[str, AfterValidator(_check_rank_metric)]
 
 
 def check_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -174,14 +166,6 @@ class ScheduleSearchSettings(Settings):
     """Sampler that proposes configurations."""
     seed: Seed = 0
     """Seed of the sampler."""
-    objectives: Annotated[
-        tuple[Metric, ...],
-        expect('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
-    ] = ()
-    """Metrics of a Pareto search, analysis.metric first. If empty, analysis.metric is the only objective.
-
-    The winner is the configuration of the Pareto front that is best by the first metric. In addition to the metrics
-    that are allowed for analysis.metric: Brier, NLL, ECE and Spearman."""
     pruning: Literal["race"] | None = None
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
@@ -300,7 +284,7 @@ class AnalysisSettings(Settings):
     """Settings of the analysis: the metric, the tests and their thresholds."""
 
     metric: Annotated[
-        RankMetric,
+        Metric,
         expect(
             "R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, MRR@<k>, P@<k>, R@<k>, nDCG@<k> or position",
             suggest_metric,

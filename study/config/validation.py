@@ -149,12 +149,7 @@ def _find_compare_errors(study: Study) -> Iterator[ConfigError]:
 
 
 def _find_search_errors(study: Study) -> Iterator[ConfigError]:
-    search, metric = study.search, study.analysis.metric
-    if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
-        expected = f"distinct metrics, starting with analysis.metric = {metric}"
-        yield "search.objectives", list(search.objectives), expected, ("analysis.metric",)
-    if search.pruning == "race" and len(search.objectives) > 1:
-        yield "search.pruning", "race", "none, because search.objectives has several metrics", ("search.objectives",)
+    search = study.search
     if search.pruning == "race" and len(study.seeds) < 4:
         yield "search.pruning", "race", "at least 4 seeds, because the first round uses 3", ("seeds",)
     if search.gpu_hours and not study.resources.gpu:

@@ -10,7 +10,6 @@ from study.config.systems import UNTRAINED, get_baseline, get_systems, list_defa
 from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
 from study.records.run_record import has_test_scores
-from study.scheduling.objectives import get_objectives
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
@@ -50,7 +49,6 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "alpha": study.analysis.alpha,
         "seeds": list(study.seeds),
         "confirm_seeds": list(study.confirm.seeds),
-        "objectives": list(get_objectives(study)),
         "pruning": study.search.pruning,
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "metric": study.analysis.metric,

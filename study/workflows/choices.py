@@ -102,7 +102,7 @@ SECTIONS = (
     Section("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
     Section("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
     Section("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
-    Section("metrics", ("analysis.metric", "search.objectives", "training.checkpoint"), METRICS, "analysis"),
+    Section("metrics", ("analysis.metric", "training.checkpoint"), METRICS, "analysis"),
 )
 """All registries that a study file refers to."""
 

@@ -1,4 +1,4 @@
-"""Race, confirmation, several objectives and budgets: what they run, what they drop, and that a restart decides alike.
+"""Race, confirmation and budgets: what they run, what they drop, and that a restart decides alike.
 
 No model is trained: scores are written by hand, each a pure function of configuration, seed and query.
 """
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.scheduling.objectives import compute_means
 from study.scheduling.racing import is_worse
+from study.scheduling.choice import compute_mean
 from study.scheduling.round import collect_per_query
 from study.scheduling.trials import Configuration, TrialRequest
 from tests.study.driving import decisions, empty_folder
@@ -86,14 +86,14 @@ def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_
         item, key = entry.configuration, entry.configuration.id
         assert entry.reported is not None
         if key not in variant_search.pruned:
-            assert entry.reported == compute_means(item, run_store, ["R10@1"])
+            assert entry.reported == compute_mean(item, run_store, "R10@1")
             continue
         got = variant_search.pruned[key]
         shifts = [
             collect_per_query(c, run_store, "R10@1", 5).mean() - collect_per_query(c, run_store, "R10@1", got).mean()
             for c in complete
         ]  # type: ignore[union-attr]
-        assert entry.reported == [pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))]
+        assert entry.reported == pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))
 
 
 @settings(max_examples=3, phases=[Phase.generate])
@@ -146,38 +146,17 @@ def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> Non
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
 
 
-def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path: Path) -> None:
-    """More epsilon, up to 0.3, finds more; less, down to 0.1, is better calibrated."""
-    made = scheduler(
-        study(
-            search={"objectives": ("R10@1", "ECE"), "n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}
-        ),
-        tmp_path,
-    )
-    conduct(made)
-    log = made.build_search_log()["systems"]["LS"]
-    found = {row["configuration_id"]: row for row in log["proposals"]}
-    epsilons = sorted(found[key]["values"]["epsilon"] for key in log["front"])
-    assert epsilons == [0.1, 0.2, 0.3]
-    assert found[log["winner"]]["values"]["epsilon"] == 0.3
-    assert all(set(row["objectives"]) == {"R10@1", "ECE"} and len(row["told"]) == 2 for row in found.values())
-
-
-def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path: Path) -> None:
-    """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner, by any metric of ranks."""
-    objectives = ("position", "MAP", "NLL", "Spearman")
+def test_a_metric_that_no_trial_wrote_down_is_computed_from_the_scores(tmp_path: Path) -> None:
+    """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner."""
     trials = {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}
-    made = scheduler(
-        study(search={"objectives": objectives, "n_configurations": trials}, analysis={"metric": "position"}), tmp_path
-    )
+    made = scheduler(study(search={"n_configurations": trials}, analysis={"metric": "position"}), tmp_path)
     conduct(made)
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
     log = made.build_search_log()["systems"]["LS"]
-    rows = {row["configuration_id"]: row["objectives"] for row in log["proposals"]}
-    least = min(rows, key=lambda key: rows[key]["position"])
-    assert log["winner"] == least
-    assert max(rows, key=lambda key: rows[key]["MAP"]) == least
-    assert all(1 < row["position"] < 10 and row["NLL"] > 0 and abs(row["Spearman"]) < 1 for row in rows.values())
+    rows = {row["configuration_id"]: row["mean"] for row in log["proposals"]}
+    assert log["winner"] == min(rows, key=rows.__getitem__)
+    assert all(1 < value < 10 for value in rows.values())
+    assert all(row["reported"] == row["mean"] for row in log["proposals"])
 
 
 def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
@@ -190,15 +169,11 @@ def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
     )
 
 
-def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
-    made = scheduler(
-        study(
-            search={"objectives": ("R10@1", "ECE"), "n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}
-        ),
-        tmp_path,
-    )
+def test_of_a_tie_the_first_proposal_is_chosen(tmp_path: Path) -> None:
+    made = scheduler(study(search={"n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path)
     conduct(made, lambda labels: 99.0)
-    assert made.select_winners()["LS"].smoothing.epsilon == 0.1
+    log = made.build_search_log()["systems"]["LS"]
+    assert log["winner"] == log["proposals"][0]["configuration_id"]
 
 
 @pytest.mark.parametrize("budget", ["search.hours", "search.gpu_hours"])

@@ -143,7 +143,7 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
             assert variant_search.pruned == replay.dropped
             for entry in variant_search.entries:
                 key, expected = entry.configuration.id, replay.told[entry.configuration.id]
-                assert entry.reported == (None if expected is None else [pytest.approx(expected)])
+                assert entry.reported == (None if expected is None else pytest.approx(expected))
                 assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
             assert len(variant_search.entries) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from study.records import run_record as record
-from study.scheduling.objectives import compute_means
+from study.scheduling.choice import compute_mean
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import (
@@ -162,7 +162,7 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
         }
         for item in made.configurations:
             if any(failing[run.id] for run in item.runs):
-                assert compute_means(item, made.store, made.objectives) is None
+                assert compute_mean(item, made.store, made.metric) is None
                 assert item not in chosen.values()
         tested = {request.labels["configuration_id"] for request in started if request.trial.action == "test"}
         assert tested == {item.id for item in chosen.values()}

@@ -190,7 +190,6 @@ def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_i
     rows = log["T-LS"]["proposals"]
     (own,) = [row for row in rows if row.get("swept")]
     assert own["configuration_id"] == configuration(*BEST).id == log["T-LS"]["winner"]
-    assert log["T-LS"]["front"] == [log["T-LS"]["winner"]]
     assert [row["number"] for row in rows] == list(range(STUDY.search.n_configurations["T-LS"] + 1))
     again = StudyScheduler(STUDY, RESOLVED, RunStore(tmp_path), "plan-hash", previous_log=log, sweep_params=[BEST])
     assert decisions(again) == decisions(made)
