@@ -15,7 +15,8 @@ from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
-from study.config.systems import UNTRAINED, get_baseline, get_systems
+from study.config.systems import get_baseline, get_systems
+from study.plan.run_counts import SCORER, count_runs
 from study.records.kept_models import is_model_kept
 from study.records.run_record import Split, has_test_scores
 from study.records.run_store import RunStore
@@ -103,16 +104,13 @@ class StudyScheduler(BaseScheduler):
 
         Racing and a sequential confirmation may reduce it.
         """
-        seeds, fresh_seeds = len(self.study.seeds), len(self.study.fresh_seeds)
-        rankings, n_tests = len(self.study.reference_rankings), len(self.study.confirm.seeds) or seeds
-        tested = len({*self.searches, get_baseline(self.study), UNTRAINED})
-        searched = (
-            sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings
-        )
-        searched += len(self._list_unproposed_swept())
-        confirmed = len(self._confirming) or tested + (0 if self.study.has_serving_seeds else len(self.searches))
-        trained = searched * seeds + confirmed * fresh_seeds + self._n_scorer_trials
-        return {"dev": trained + rankings, "test": tested * n_tests + rankings}
+        proposals = {name: search.search.n_configurations for name, search in self.searches.items()}
+        rows = [row for row in count_runs(self.study, proposals) if row.system != SCORER]
+        confirmed = len(self._confirming) or sum(row.confirmed for row in rows)
+        searched = sum(row.configurations * row.seeds for row in rows)
+        searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
+        dev = searched + confirmed * len(self.study.fresh_seeds) + self._n_scorer_trials
+        return {"dev": dev, "test": sum(row.tests for row in rows)}
 
     @property
     def _n_scorer_trials(self) -> int:

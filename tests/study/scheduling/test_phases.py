@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.scheduling.racing import is_worse
 from study.scheduling.choice import compute_mean
+from study.scheduling.racing import is_worse
 from study.scheduling.round import collect_per_query
 from study.scheduling.trials import Configuration, TrialRequest
 from tests.study.driving import decisions, empty_folder
