@@ -29,7 +29,7 @@ YES = {
     "model.num_layers": "6",
     "model.pooling": "mean",
     "task.document_words": "20",
-    "task.evaluation_sampler.b": "0.4",
+    "task.sampler.b": "0.4",
     "task.label_noise": "0.2",
     "task.sampler.k1": "0.9",
     "task.sampler.paper_code": "true",
@@ -69,8 +69,6 @@ RUNS = {
     "search.epsilon": "[0.1, 0.3]",
     "search.learning_rate": "[5e-4, 1e-3]",
     "search.n_configurations": "{T-LS = 5}",
-    "search.n_configurations.LS": "3",
-    "search.n_configurations.T-LS": "2",
     "search.negatives": "[1, 3]",
     "search.sampler": "qmc",
     "search.schedule": '["two_stage", "cosine"]',
@@ -99,13 +97,11 @@ def rows() -> dict[str, dict[str, list[str]]]:
 
 
 def known_keys(trainable: str) -> set[str]:
-    """Every key that a study of the trainable reads, without tables; of variants, those that a study has by default."""
-    study_type = get_study_type(trainable)
-    others = {*study_type.variants} - {*(study_type.default_variants or study_type.variants)}
+    """Every key that a study of the trainable reads, without tables and variants."""
     known = _iter_known_keys(get_study_class(trainable))
-    fields = [field for field in known if field.removeprefix("search.n_configurations.") not in others]
-    tables = {field.rpartition(".")[0] for field in fields} - {"search.n_configurations"}
-    unused = "" if study_type.has_curricula else "curriculum."
+    fields = [field for field in known if not field.startswith("search.n_configurations.")]
+    tables = {field.rpartition(".")[0] for field in fields}
+    unused = "" if get_study_type(trainable).has_curricula else "curriculum."
     return {field for field in fields if field not in tables and not (unused and field.startswith(unused))}
 
 

@@ -1,6 +1,6 @@
 """Settings of a ranking task: its collection, its candidates and its negative samplers."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -25,6 +25,7 @@ wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene thr
 """
 
 
+S = TypeVar("S", bound=Settings)
 LabelNoiseKind = Literal["hidden", "flipped"]
 EvaluationCandidates = Literal["sampled", "retrieved"]
 PoolName = Literal["judged", "all"]
@@ -98,6 +99,13 @@ class SamplerSettings(Settings):
         return SAMPLER_PRESETS[data["preset"]] | own
 
 
+class EvaluationSamplerSettings(Settings):
+    """Negative sampler of the dev and test queries; its other settings are those of `task.sampler`."""
+
+    name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
+    """Method by which the candidates of a dev or test query are chosen."""
+
+
 class RankerTaskSettings(BaseTaskSettings):
     """Settings of the collection and of its candidates."""
 
@@ -107,8 +115,6 @@ class RankerTaskSettings(BaseTaskSettings):
     """Installed libraries from which the task docstrings reads docstrings."""
     document_words: PositiveInt | None = None
     """Words after which a document is cut for the model. Samplers search whole documents. If None, it is not cut."""
-    sample: PositiveInt | None = None
-    """Largest number of queries over all splits, the first by the hash of their id. If None, all are used."""
     train_queries: PositiveInt | None = None
     """Largest number of training queries, the first by the hash of their id. If None, all are used."""
     dev_queries: PositiveInt | None = None
@@ -116,7 +122,7 @@ class RankerTaskSettings(BaseTaskSettings):
     test_queries: PositiveInt | None = None
     """Largest number of test queries, likewise."""
     relevant_from: PositiveInt = 1
-    """Smallest grade of a qrel with which its document is relevant."""
+    """Smallest grade of a qrel with which its document is relevant. In the test split of a `test_set` it is 2."""
     dev_share: Annotated[float | None, Field(gt=0, lt=1)] = None
     """Part of the training queries that is the dev split, for a collection without a development set.
 
@@ -127,11 +133,6 @@ class RankerTaskSettings(BaseTaskSettings):
     """Test set with its own queries and qrels: trec-dl-2019 or trec-dl-2020, for msmarco.
 
     If None, the test split is that of the collection.
-    """
-    test_relevant_from: PositiveInt | None = None
-    """Smallest grade of a qrel of the test split with which its document is relevant.
-
-    If None, that of `test_set`, which is 2 for TREC DL; without a test set, `relevant_from`.
     """
     pool: PoolName | None = None
     """Documents that may be sampled.
@@ -188,8 +189,8 @@ class RankerTaskSettings(BaseTaskSettings):
     """
     sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
     """Negative sampler of the training queries."""
-    evaluation_sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
-    """Negative sampler of the dev and test queries, independent of the one for training."""
+    evaluation_sampler: Annotated[EvaluationSamplerSettings, Field(validate_default=True)] = EvaluationSamplerSettings()
+    """Negative sampler of the dev and test queries."""
     label_noise: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
 
@@ -205,7 +206,7 @@ class RankerTaskSettings(BaseTaskSettings):
 
     @field_validator("sampler", "evaluation_sampler")
     @classmethod
-    def _use_listed_candidates(cls, sampler: SamplerSettings, info: ValidationInfo) -> SamplerSettings:
+    def _use_listed_candidates(cls, sampler: S, info: ValidationInfo) -> S:
         """Return the sampler "given" where the candidates are listed, so that the key is no part of a specification."""
         if not info.data.get("listed_candidates") or "name" in sampler.model_fields_set:
             return sampler
@@ -246,12 +247,14 @@ class RankerTaskSettings(BaseTaskSettings):
         """
         if split != "test":
             return self.relevant_from
-        default = self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
-        return self.test_relevant_from or default
+        return self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
 
     def get_sampler_settings(self, split: str) -> SamplerSettings:
-        """Return the settings of the negative sampler of a split."""
-        return self.sampler if split == "train" else self.evaluation_sampler
+        """Return the settings of the negative sampler of a split; that of dev and test makes no weak labels."""
+        if split == "train":
+            return self.sampler
+        own = {"name": self.evaluation_sampler.name, "weak_label": "score", "normalisation": "min-max"}
+        return self.sampler.model_copy(update=own)
 
     def for_specification(self) -> Self:
         """Return the settings without the teacher, which only distillations have: see `LabelSmoothing.teacher`."""

@@ -155,8 +155,8 @@ def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:
 
 
 def test_training_and_evaluation_have_samplers_of_their_own(tmp_path: Path) -> None:
-    made, options = collection(), {"sampler": {"name": "random"}, "evaluation_sampler": {"k1": 0.9}}
-    for split, alone in (("train", {"sampler": {"name": "random"}}), ("dev", {"evaluation_sampler": {"k1": 0.9}})):
+    made, options = collection(), {"sampler": {"name": "random", "k1": 0.9}}
+    for split, alone in (("train", {"sampler": {"name": "random"}}), ("dev", {"sampler": {"k1": 0.9}})):
         both, _ = prepared(tmp_path / "both" / split, made, split, **options)
         pd.testing.assert_frame_equal(both, prepared(tmp_path / "one" / split, made, split, **alone)[0])
         assert not both.equals(prepared(tmp_path / "none" / split, made, split)[0])
