@@ -1,9 +1,10 @@
 """Reads the run records of a study: runs/<id>/ with record.json, history.json, test.json and scores."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.data.json_files import History, read_history, read_object
+from analysis.data.json_files import read_history, read_object
 from analysis.data.run import Run
 from analysis.data.scores import list_splits
 from analysis.readers.wandb_offline import PROVENANCE
@@ -39,16 +40,8 @@ def _read_run(folder: Path) -> Run:
             files |= _map_splits(_require_scores(folder / "test_scores.parquet", "test.json"))
         else:  # a failed test evaluation does not change the results of training
             summary |= {f"test/{key}": value for key, value in tested.items() if key in ("state", "error")}
-    history: History = record.get("history", [])
-    history_path, history_sha256 = folder / "history.json", record.get("history_sha256")
-    return Run(
-        record["id"],
-        config,
-        summary,
-        lambda: history or read_history(history_path, history_sha256),
-        files,
-        _read_wandb_url(folder),
-    )
+    read_curve = partial(read_history, folder / "history.json", record.get("history_sha256"))
+    return Run(record["id"], config, summary, read_curve, files, _read_wandb_url(folder))
 
 
 def _require_scores(path: Path, record_name: str) -> Path:

@@ -127,8 +127,8 @@ def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
         UserError: if the curve is damaged or missing.
     """
     record = read_run_record(study_folder, run_id)
-    if record is None or "history" in record:  # records of earlier versions contain the curve
-        return list((record or {}).get("history", []))
+    if record is None:
+        return []
     path = get_run_folder(study_folder, run_id) / _HISTORY_FILE
     try:
         recorded_hash, actual_hash = record.get("history_sha256"), hash_file(path)

@@ -218,11 +218,9 @@ def write_records(
     plan: dict[str, Any],
     runs: list[Made],
     search: dict[str, Any] | None = None,
-    old: bool = False,
     queries: pd.DataFrame | None = None,
     statistics: dict[str, Any] | None = None,
 ) -> None:
-    """The records; with `old`, the curves are in them, as they once were."""
     folder.mkdir(parents=True, exist_ok=True)
     if search is not None:
         (folder / "search.json").write_text(json.dumps(search))
@@ -241,9 +239,7 @@ def write_records(
             "config": run.config(plan),
             "summary": run.summary(),
         }
-        if old:
-            record["history"] = run.history()
-        elif history := run.history():
+        if history := run.history():
             (place / "history.json").write_text(json.dumps(history))
         (place / "record.json").write_text(json.dumps(record))
         if run.state == "finished":

@@ -61,17 +61,6 @@ def test_the_latest_search_that_was_written_counts(study: Path) -> None:
     assert len(second.runs) == len(first.runs)
 
 
-def test_older_studies_have_no_search_and_their_curves_in_the_record(tmp_path: Path) -> None:
-    runs = study_runs(seeds=(1,), grid=False)
-    for name, old in (("new", False), ("old", True)):
-        write_records(tmp_path / name, plan_of(runs, seeds=[1]), runs, old=old)
-    new, old_one = read_records(tmp_path / "new"), read_records(tmp_path / "old")
-    assert new == old_one
-    assert new.search is None
-    assert (new.plan.confirm_seeds, new.plan.pruning) == ((), None)
-    assert any(run.history for run in new.runs)
-
-
 def test_a_curve_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     runs = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path, plan_of(runs, seeds=[1]), runs)

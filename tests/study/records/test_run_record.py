@@ -76,12 +76,6 @@ def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -
     assert record.read_history(tmp_path, "abc") == []
 
 
-def test_a_record_of_old_with_its_curve_inside_is_still_read(tmp_path: Path) -> None:
-    write_json(tmp_path / "runs/abc/record.json", ENTRY | {"history": CURVE})
-    assert record.read_history(tmp_path, "abc") == CURVE
-    assert record.is_run_finished(tmp_path, "abc")
-
-
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"state": "finished", "summary": {}}', "{}"])
 def test_what_is_no_record_is_set_aside(tmp_path: Path, split: record.Split, content: str) -> None:

@@ -1,6 +1,5 @@
 """A run_store says what plain reading of the files says, and a damaged record is one clear line."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -196,13 +195,3 @@ def test_damaged_scores_are_one_line_that_names_the_file(tmp_path: Path, damage:
     with pytest.raises(UserError, match="the scores of a finished run") as told:
         RunStore(tmp_path).compute_per_query("a", METRIC)
     assert str(told.value).startswith(f"{path}: ")
-
-
-def test_a_record_with_its_curve_inside_is_read_as_well(tmp_path: Path) -> None:
-    """As they once were: written here as the study then did."""
-    old = entry("a", "dev", 0.5, "cpu") | {"history": [{"instances": 16}]}
-    path = tmp_path / "runs" / "a" / "record.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(old))
-    assert RunStore(tmp_path).get_metric("a", "dev", METRIC) == 0.5
-    assert record.read_history(tmp_path, "a") == [{"instances": 16}]
