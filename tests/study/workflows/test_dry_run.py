@@ -16,6 +16,7 @@ from study.config.study_class import get_study_class
 from study.execution.slots import get_local_concurrency
 from study.plan.analysis_plan import register_plan
 from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.plan.run_counts import count_runs
 from study.workflows.dry_run import Preview, _estimate_hours, build_preview
 from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light, run
@@ -77,7 +78,7 @@ def test_fewer_than_three_test_seeds_get_a_warning(
 def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_is_of(tmp_path: Path) -> None:
     made, found = planned(tmp_path)
     cost = Cost(fixed=6.0, instance=0.01, test=3.0, once=90.0, source="a measurement on this machine")
-    hours = _estimate_hours(made, cost, found["systems"], n_measured=2)
+    hours = _estimate_hours(made, cost, count_runs(made), n_measured=2)
     parts = hours["minutes_of_parts"]
     assert list(parts) == ["frozen layers", "starts and evaluations of runs", "training", "test"]
     assert parts["frozen layers"] == 90 / 60 / 2
