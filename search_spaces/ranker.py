@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from search_spaces.curriculum import parse_pacing
+from search_spaces.curriculum import check_pacing
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import (
     AnalysisSettings,
@@ -52,19 +52,14 @@ class RankerSearchSettings(SearchSettings):
         tuple[Annotated[str, BeforeValidator(LOSSES.check_name)], ...],
         AfterValidator(_check_several),
         expect(f"a list of at least two distinct names out of {LOSSES.format_names()}; for one loss, change variants"),
-        Field(exclude_if=lambda it: not it),
     ] = ()
     """Losses, searched for every system, the baseline included. If empty, the names of the variants say the loss.
 
     With compare = "loss" each variant is one system for each loss, such as LCE-T-WSLS, compared with its unsmoothed
     form, here LCE."""
-    teacher_temperature: Annotated[PositiveNumbers, Field(exclude_if=lambda it: it == (DEFAULT_TEMPERATURE,))] = (
-        DEFAULT_TEMPERATURE,
-    )
+    teacher_temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
     """Divisors of the scores that margin_mse and kl learn."""
-    weak_temperature: Annotated[PositiveNumbers, Field(exclude_if=lambda it: it == (DEFAULT_TEMPERATURE,))] = (
-        DEFAULT_TEMPERATURE,
-    )
+    weak_temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
     """Divisors of the sampler's scores by which WSLS and T-WSLS smooth the losses of whole queries."""
     negatives: Annotated[
         tuple[PositiveInt, ...],
@@ -81,7 +76,7 @@ class RankerHyperparameters(BaseHyperparameters):
 
     epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
     negatives: PositiveInt | None = None
-    pacing: Annotated[str, AfterValidator(parse_pacing)] | None = None
+    pacing: Annotated[str, AfterValidator(check_pacing)] | None = None
     score: DifficultyScoreName | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
     duration: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -153,9 +148,6 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     yield from _check_probability_metrics(study)
     yield from _check_first_stage(task)
     expected_metric = _describe_usable_metrics(task)
-    for metric in search.objectives[1:]:
-        if not _is_usable_metric(metric, task):
-            yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
         if search.negatives and negatives > task.n_train_negatives:
             yield "search.negatives", negatives, *_describe_most_negatives(task)
@@ -232,9 +224,6 @@ def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigErr
     checkpoint = study.training.checkpoint
     if checkpoint != "last" and get_measure(checkpoint).needs_logits:
         yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
-    for metric in study.search.objectives:
-        if get_measure(metric).needs_logits:
-            yield "search.objectives", metric, expected, ("model.ranking_score",)
 
 
 def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:

@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator
 
 from search_spaces.samplers import SAMPLERS
-from trainables.smoothing.schedule_settings import ALWAYS_HASHED, SETTINGS, add_schedule_fields
+from trainables.smoothing.schedule_settings import SETTINGS, add_schedule_fields
 from trainables.smoothing.schedules import SCHEDULES
 from trainables.smoothing.signatures import ScheduleSetting
-from trainables.specs.base import is_unset
 from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings
 
 DECAYING_SCHEDULES = tuple(name for name in SCHEDULES if name != "constant")
@@ -53,25 +52,18 @@ def expect(expected: str, suggest: Callable[[object], str] = lambda _: "") -> Wr
     return WrapValidator(validate)
 
 
-def _check_metric(name: str, ranks_only: bool = False) -> str:
-    """Return `name` if it is a metric, and if needed one with a value for every query.
+def _check_metric(name: str) -> str:
+    """Return `name` if it is a metric with a value for every query.
 
     Raises:
         ValueError: if it is not.
     """
     if not re.fullmatch(_RECALL_PATTERN, name):
-        from trainables.metrics import (
-            get_measure,
-        )  # imported here, since it loads numpy and most studies do not need it
+        from trainables.metrics import get_measure  # loads numpy, which most studies do not need
 
-        if ranks_only and not get_measure(name).is_rank_based:
+        if not get_measure(name).is_rank_based:
             raise ValueError
-        get_measure(name)
     return name
-
-
-def _check_rank_metric(name: str) -> str:
-    return _check_metric(name, ranks_only=True)
 
 
 def suggest_metric(value: object) -> str:
@@ -82,7 +74,6 @@ def suggest_metric(value: object) -> str:
 
 
 Metric = Annotated[str, AfterValidator(_check_metric)]
-RankMetric = Annotated[str, AfterValidator(_check_rank_metric)]
 
 
 def check_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -136,11 +127,10 @@ Shares = Annotated[
 
 def _make_grid_field(setting: ScheduleSetting) -> tuple[Any, Any]:
     """Return the type and the field of the values that a search tries of a schedule's setting."""
-    values, check = setting.values, [AfterValidator(check_increasing), AfterValidator(check_not_empty)]
-    hashed: Any = {} if setting.name in ALWAYS_HASHED else {"exclude_if": lambda it: it == values}
+    check = [AfterValidator(check_increasing), AfterValidator(check_not_empty)]
     several = GenericAlias(tuple, (setting.searched_type, ...))
     annotation: Any = Annotated[several, *check, expect(setting.expected), setting]
-    return annotation, Field(default=values, description=setting.description, **hashed)
+    return annotation, Field(default=setting.values, description=setting.description)
 
 
 def _make_value_field(setting: ScheduleSetting) -> tuple[Any, Any]:
@@ -152,7 +142,7 @@ def _make_value_field(setting: ScheduleSetting) -> tuple[Any, Any]:
 class ScheduleSearchSettings(Settings):
     """Procedure of a search, the schedules that it tries, and a list of values for each of their settings."""
 
-    trials: dict[str, PositiveInt] = Field(default={})
+    n_configurations: dict[str, PositiveInt] = Field(default={})
     """Number of configurations to propose for a system.
 
     A system that is not named has the default of its variant."""
@@ -162,7 +152,7 @@ class ScheduleSearchSettings(Settings):
     No search round begins later. The result of the study then depends on the machine's speed."""
     gpu_hours: PositiveNumber | None = None
     """Maximum GPU hours of all runs; no search round begins later. If None, there is no limit."""
-    parallel: Annotated[
+    round_size: Annotated[
         PositiveInt,
         expect(
             "a whole number from 1 on: configurations proposed in a round. Results depend on it, and "
@@ -176,21 +166,13 @@ class ScheduleSearchSettings(Settings):
     """Sampler that proposes configurations."""
     seed: Seed = 0
     """Seed of the sampler."""
-    objectives: Annotated[
-        tuple[Metric, ...],
-        expect('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
-    ] = ()
-    """Metrics of a Pareto search, analysis.metric first. If empty, analysis.metric is the only objective.
-
-    The winner is the configuration of the Pareto front that is best by the first metric. In addition to the metrics
-    that are allowed for analysis.metric: Brier, NLL, ECE and Spearman."""
     pruning: Literal["race"] | None = None
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
     .003 to .072 are pruned (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the seeds 0 to .03, of
     query x configuration 0 to .1)."""
-    compare: Annotated[str | None, Field(exclude_if=is_unset)] = None
+    compare: str | None = None
     """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
 
     A variant that has it becomes systems such as T-WSLS-0.2. Each is searched over the other hyperparameters, tested
@@ -291,7 +273,7 @@ class ConfirmSettings(Settings):
     The test set then judges those runs. If empty, the test set judges the runs of the search, and the luck by which the
     search chose them is in the p-values: declare fresh seeds for a claim. A number draws as many, 101 and the following
     ones; if the study chooses nothing, it begins with seeds, since those runs are as good."""
-    group_size: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
+    group_size: AtLeastTwo | None = None
     """Number of fresh seeds after which the study looks at its test scores, for a sequential confirmation.
 
     The study stops at a look at which every comparison of the report's conclusion is decided. The levels of the looks
@@ -302,7 +284,7 @@ class AnalysisSettings(Settings):
     """Settings of the analysis: the metric, the tests and their thresholds."""
 
     metric: Annotated[
-        RankMetric,
+        Metric,
         expect(
             "R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, MRR@<k>, P@<k>, R@<k>, nDCG@<k> or position",
             suggest_metric,
@@ -324,17 +306,16 @@ class AnalysisSettings(Settings):
     comparisons: Annotated[
         tuple[SystemPair, ...],
         expect('a list of pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
-        Field(exclude_if=lambda it: not it),
     ] = ()
     """Further comparisons, each a pair of a system and the system that it is compared with.
 
     They follow the comparisons of the plan in their family and count in its correction. Those that are added after test
     scores exist are exploratory."""
-    dev_comparisons: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    dev_comparisons: bool = False
     """Compare the systems on the development set, too, as a family with its own correction.
 
     Scores of a searched system are optimistic there, because its configuration was chosen by them."""
-    seeds: Annotated[Literal["own", "pooled"], Field(exclude_if=lambda it: it == "own")] = "own"
+    seeds: Literal["own", "pooled"] = "own"
     """Variation between seeds in the tests for new queries and new seeds: "own" of each comparison, or "pooled".
 
     Pooled with two to six seeds, it is the mean of the comparisons of a family by one metric, in relation to the rest,

@@ -156,13 +156,10 @@ def _build_parser() -> Parser:
     modes.add_argument(
         "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
     )
-    modes.add_argument(
-        "--dry-run", "--plan", action="store_true", help="show what would run and what it costs; run nothing"
-    )
+    modes.add_argument("--dry-run", action="store_true", help="show what would run and what it costs; run nothing")
     modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     modes.add_argument(
         "--export-trec",
-        "--trec",
         metavar="FOLDER",
         help="write the recorded rankings as TREC files to FOLDER; run nothing",
     )
@@ -181,7 +178,6 @@ def _build_parser() -> Parser:
     )
     parser.add_argument(
         "--estimate-cost",
-        "--calibrate",
         action="store_true",
         help="with --dry-run: train for a minute to estimate the cost",
     )

@@ -136,7 +136,6 @@ class Plan(BaseModel):
     """Hyperparameters in which configurations may differ, in the order in which searches suggest them. The first is the
     strength, which a schedule changes.
     """
-    objectives: tuple[str, ...] = ()
     pruning: Literal["race"] | None = None
     budgets: Budgets = Budgets()
     search_split: str = "dev"
@@ -247,11 +246,6 @@ class Plan(BaseModel):
     def adapt_to_unit(self, text: str) -> str:
         """Replace "query" in a text by the unit of the statistics."""
         return adapt_to_unit(text, self.unit)
-
-    @property
-    def search_objectives(self) -> tuple[str, ...]:
-        """The objectives of the search: the metric alone, unless the plan names others."""
-        return self.objectives or (self.metric,)
 
     def is_exploratory(self, pair: tuple[str, str]) -> bool:
         """Return whether a comparison was added when test scores existed."""

@@ -14,9 +14,6 @@ from trainables.metrics import get_measure
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 
-_FIRST_WITH_DEV_PRECISION = 5
-"""Version of the arithmetic from which on dev scores have the precision of training unless the study says otherwise."""
-
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -78,17 +75,12 @@ class Run:
 
     @property
     def scoring_precision(self) -> str:
-        """Precision that the scores were computed in; empty if it was not recorded.
-
-        Before version 5 of the arithmetic, that of the test split was that of the dev split too.
-        """
-        specification = self.config.get("specification") or {}
-        training, environment = specification.get("training") or {}, specification.get("environment") or {}
+        """Precision that the scores were computed in; empty if it was not recorded."""
+        training = (self.config.get("specification") or {}).get("training") or {}
         test = training.get("evaluation_precision")
         if test is None:
             return ""
-        is_older = environment.get("arithmetic", 0) < _FIRST_WITH_DEV_PRECISION
-        dev = training.get("dev_precision") or (test if is_older else training.get("precision"))
+        dev = training.get("dev_precision") or training.get("precision")
         return test if dev == test else f"{test} (dev: {dev})"
 
     @property

@@ -211,7 +211,7 @@ def build_runs_section(analysis: ReportData) -> Section:
     """Build the table of all runs, including those that were killed."""
     plan = analysis.results.plan
     splits = (plan.search_split, plan.test_split)
-    further = [name for name in dict.fromkeys([*plan.search_objectives, *LOWER_IS_BETTER]) if name != plan.metric]
+    further = [name for name in LOWER_IS_BETTER if name != plan.metric]
     logged_keys = {key for run in analysis.results.runs for key in run.summary}
     keys = [f"{split}/{name}" for name in further for split in splits if f"{split}/{name}" in logged_keys]
     header = ["system", "settings", "seed", "W&B run", "role", "state", *(f"{s} {plan.metric}" for s in splits),

@@ -7,7 +7,8 @@ from search_spaces.space import Params, enumerate_space
 from search_spaces.system_space import SystemSpace
 from study.config.schema import Study
 from study.config.systems import get_baseline, get_systems
-from trainables.smoothing.schedule_settings import ALWAYS_HASHED, SCHEDULE_SETTINGS, SETTINGS
+from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS
+from trainables.smoothing.schedules import SCHEDULES
 
 _FIRST = 101
 """First fresh seed. A seed only names its random streams, so successive seeds are as unrelated as any others."""
@@ -56,21 +57,25 @@ def count_proposals(study: Study) -> dict[str, int]:
         size = count_configurations(study, name)
         if name != baseline or study.search.optimisation_grid or size > 1:
             default = study.study_type.variants[system.variant].n_configurations
-            trials = study.search.trials
-            requested = trials.get(name, trials.get(system.n_configurations_key, default))
+            numbers = study.search.n_configurations
+            requested = numbers.get(name, numbers.get(system.n_configurations_key, default))
             proposals[name] = size if study.search.sampler == "grid" else min(requested, size)
     return proposals
 
 
 def list_hyperparameters(study: Study) -> tuple[str, ...]:
-    """Return the names of the hyperparameters that configurations of the study may have, the strength first.
-
-    Settings of schedules of other packages count only if the study searches such a schedule. Otherwise what is
-    installed would change the plans of all studies.
-    """
-    used = {name for schedule in study.search.schedule for name in SCHEDULE_SETTINGS[schedule]}
-    unused = SETTINGS.keys() - used - {*ALWAYS_HASHED}
+    """Return the names of the hyperparameters that configurations of the study may have, the strength first."""
+    unused = list_unused_settings(study)
     return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
+
+
+def list_unused_settings(study: Study) -> set[str]:
+    """Return the settings of the schedules of other packages that the study does not search.
+
+    No plan has them, or what is installed would change the plans of all studies.
+    """
+    schedules = (name for name in SCHEDULES if name in study.search.schedule or not SCHEDULES.find_package(name))
+    return SETTINGS.keys() - {setting for name in schedules for setting in SCHEDULE_SETTINGS[name]}
 
 
 def get_seed_count(data: Any) -> int | None:

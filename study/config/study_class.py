@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
@@ -52,7 +52,7 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
         return values
 
     fields: dict[str, Any] = {
-        "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)], trainable),
+        "trainable": (Literal[trainable], trainable),
         "variants": (
             Annotated[
                 tuple[str, ...], AfterValidator(check_distinct), expect(expected), AfterValidator(check_variants)

@@ -32,7 +32,7 @@ class CheckpointEvictor:
     def __init__(self, schedulers: Sequence[BaseScheduler], log: Callable[[str], None]) -> None:
         self._schedulers = {each.study.name: each for each in schedulers}
         self._log, self._has_warned, study = log, False, schedulers[0].study
-        self._budget, self._limit = study.caching.budget, study.caching.budget_bytes
+        self._budget, self._limit = study.cache.max_size, study.cache.max_bytes
         self._storage = open_storage(study.checkpoints_url)
         self._known_sizes: dict[str, int] = {}  # bytes of each known checkpoint, by name
         self._last_listing = -math.inf

@@ -51,7 +51,7 @@ evaluations = 2
 concurrent = 1
 
 [search]
-parallel = 1
+round_size = 1
 ridge = [0.01, 0.1]
 
 [confirm]

@@ -4,7 +4,6 @@ The files are `<cache>/prepared/<fingerprint>/{sentences,pairs}.parquet` and `me
 settings and texts.
 """
 
-import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -107,7 +106,7 @@ def prepare_data(
         return existing
     report(f"reading {settings.path}")
     skipped = Counter[str]()
-    sentences = _read_sentences(_get_text_path(settings), settings.sentences, skipped)
+    sentences = _read_sentences(_get_text_path(settings), skipped)
     report(f"reading {', '.join(settings.sets)}")
     pairs = sts.read_pairs(_get_evaluation_folder(settings), settings.sets, skipped)
     portable = to_portable_settings(settings)
@@ -147,12 +146,8 @@ def _resolve_pointer(pointer: Path, settings: EncoderTaskSettings, cache: Path) 
     return prepared if is_intact(prepared.folder) else None
 
 
-def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]) -> list[str]:
-    """Return each sentence once, in the order of the file.
-
-    If there are more than `max_sentences`, those with the smallest SHA-256 are kept. Skipped lines are counted in
-    `skipped`.
-    """
+def _read_sentences(path: Path, skipped: Counter[str]) -> list[str]:
+    """Return each sentence once, in the order of the file. Skipped lines are counted in `skipped`."""
     sentences: dict[str, None] = {}
     for _, line in read_lines(path):
         text = line.strip()
@@ -164,10 +159,7 @@ def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]
             sentences[text] = None
     if not sentences:
         raise UserError(str(path), "no sentences", "one or more, one per line")
-    if max_sentences is None or max_sentences >= len(sentences):
-        return list(sentences)
-    chosen = set(sorted(sentences, key=lambda text: hashlib.sha256(text.encode()).digest())[:max_sentences])
-    return [text for text in sentences if text in chosen]
+    return list(sentences)
 
 
 def _write_dataset(

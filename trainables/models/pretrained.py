@@ -275,10 +275,10 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     config = _read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
     layers, length = _read_number(path, config, architecture.layer_count), read_max_tokens(path)
-    if model.layers is not None and model.layers > layers:
-        raise UserError("model.num_layers", model.layers, f"at most the model's {layers}")
-    if model.frozen_layers >= (model.layers or layers):
-        raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
+    if model.num_layers is not None and model.num_layers > layers:
+        raise UserError("model.num_layers", model.num_layers, f"at most the model's {layers}")
+    if model.frozen_layers >= (used := model.num_layers or layers):
+        raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {used} in use")
     if model.frozen_layers:
         require_separate_layers(config["model_type"], "model.frozen_layers", model.frozen_layers)
     if model.max_length > length:

@@ -27,8 +27,8 @@ class SentenceEncoder(Transformer):
         base = load_pretrained(path, seed)
         super().__init__(base, settings)
         self.pooling = settings.pooling
-        if settings.fresh_layers:
-            reinitialize(self.upper[-settings.fresh_layers :], base.config.initializer_range, seed)
+        if settings.reinit_layers:
+            reinitialize(self.upper[-settings.reinit_layers :], base.config.initializer_range, seed)
         self.head = make_linear(base, self.hidden_size, self.hidden_size) if settings.pooling == "cls" else None
 
     def encode_views(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, Tensor]:

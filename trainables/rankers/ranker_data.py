@@ -153,7 +153,7 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
 
     from trainables.difficulty.cache import read_difficulties
 
-    folder = study.cache / "prepared" / resolved.fingerprint
+    folder = study.cache_folder / "prepared" / resolved.fingerprint
     prepared = RankingDataset(resolved.fingerprint, folder, study.task, resolved.domains)
     names = [(split, name) for split in _EVALUATED_SPLITS for name in prepared.read_query_ids(split)]
     attributes = pd.DataFrame(names, columns=["split", "query_id"])
@@ -199,7 +199,7 @@ def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     path = resolve_model_path(study.model.name)
     length, added = study.model.max_length, get_task(study.task.name).list_added_tokens(study.task)
     tokenizer = load_tokenizer(path, added)
-    tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache)
+    tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache_folder)
     middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
     share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
     return (

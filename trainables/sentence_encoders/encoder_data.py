@@ -34,12 +34,12 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
             the study allows.
     """
     model = study.model
-    if model.fresh_layers:  # without fresh layers a dry run need not download the model
-        layers = count_layers_to_reinitialize(resolve_model_path(model.name), model.fresh_layers)
-        n_trained = (model.layers or layers) - model.frozen_layers
-        if model.fresh_layers > n_trained:
+    if model.reinit_layers:  # without fresh layers a dry run need not download the model
+        layers = count_layers_to_reinitialize(resolve_model_path(model.name), model.reinit_layers)
+        n_trained = (model.num_layers or layers) - model.frozen_layers
+        if model.reinit_layers > n_trained:
             expected = f"at most {n_trained}, the number of trained layers"
-            raise UserError("model.reinit_layers", model.fresh_layers, expected)
+            raise UserError("model.reinit_layers", model.reinit_layers, expected)
     # There is no default limit: training sees no similarities, and published evaluations share sentences.
     if study.task.allowed_overlap is not None:
         check_overlaps(prepared.find_overlaps(), study.task.allowed_overlap)
@@ -84,7 +84,7 @@ def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
             yield f"  {name:6} {sum(sizes.values()):6} pairs{f' ({parts})' if len(sizes) > 1 else ''}"
     path, length = resolve_model_path(study.model.name), study.model.max_length
     longest, digest = read_max_tokens(path), hash_model_files(path)
-    tokens = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache)
+    tokens = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache_folder)
     middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
     share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
     yield (

@@ -29,10 +29,6 @@ SETTINGS: dict[str, ScheduleSetting] = {
 """Name of a setting -> the setting, as the first schedule that has it declares it."""
 WITH_BATCH_SIZE = frozenset(entry.name for entry in SCHEDULES.entries if takes_batch_size(entry.load_target()))
 """Names of the schedules that need the number of instances per batch."""
-ALWAYS_HASHED = ("switch", "end", "rate", "a", "b")
-"""Settings that are in every hash, also where they are unset; any other is there only if it is set.
-
-So a new schedule changes neither ids of runs nor hashes of plans."""
 
 
 def add_schedule_fields(make_field: Callable[[ScheduleSetting], tuple[Any, Any]]) -> Callable[[type[S]], type[S]]:

@@ -27,6 +27,7 @@ _EXPECTED = 'Annotated[float, Field(gt=0, description="...")] with its own limit
 _RESERVED = frozenset({
     *_POSITIONAL, BATCH_SIZE, "distribution", "schedule", "loss", "variant", "seed", "role", "study", "trainable",
     "task", "model", "data", "plan_hash", "specification", "specification_id", "configuration_id",
+    "teacher", "has_probabilities",
 })  # fmt: skip
 """Names that the labels of a run have for something else."""
 

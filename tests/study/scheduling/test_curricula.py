@@ -99,7 +99,7 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tm
     expected = world.prepared.read_candidates()[["split", "query_id"]].drop_duplicates().query("split != 'train'")
     assert found[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
     assert found.notna().all(axis=None)
-    for path in made.cache.glob("prepared/*/difficulty/*"):
+    for path in made.cache_folder.glob("prepared/*/difficulty/*"):
         path.unlink()
     queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
     pd.testing.assert_frame_equal(pd.read_parquet(made.folder / QUERIES_FILE), found, check_like=True)

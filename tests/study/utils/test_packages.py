@@ -88,9 +88,6 @@ WRONG = {
     "taken by another of the package": (
         {"pacing": {"x": "broken:MADE", "y": "broken:MADE"}}, entry("square", "abs"), "the name square, which packag"
     ),
-    "other name is taken": (
-        {"pacing": {"x": "broken:MADE"}}, entry("root", "abs"), "the name root; expected a free name; it is another n"
-    ),
     "unknown group": ({"schedule": {"x": "broken:MADE"}}, "", "an unknown group; expected one of ranker_studies."),
     "no range": (
         {"schedules": {"x": "broken:MADE"}},

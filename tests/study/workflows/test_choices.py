@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from search_spaces.search_settings import BaseHyperparameters, SearchSettings
-from study.config.key_names import get_study_file_key
 from study.config.loader import load_study
 from study.config.sources import list_shipped_suites
 from study.workflows.choices import SECTIONS, Section, format_page, print_choices, read_field_docs
@@ -103,7 +102,7 @@ def test_options_are_keys_of_a_study_that_take_their_defaults(section: Section) 
     for key in section.keys:
         assert is_known(key, "x")
     names = [name for entry in section.registry.entries for name in (*entry.options, *section.registry.options)]
-    fields = {get_study_file_key(f"{section.table}.{name}"): name for name in names}
+    fields = {f"{section.table}.{name}": name for name in names}
     assert {option.key for option in section.list_options()} == fields.keys()
     for option in section.list_options():
         assert is_known(option.key, option.default)

@@ -110,7 +110,6 @@ def test_at_least_one_query_is_in() -> None:
         ({"score": "turns", "scorer": "a", "vectors": "b"}, {"score": "turns"}),
         ({"score": "sigma_SM", "scorer": "a", "vectors": "b"}, {"score": "sigma_SM", "vectors": "b"}),
         ({"score": "BERT_pred", "scorer": "a", "vectors": "b"}, {"score": "BERT_pred", "scorer": "a"}),
-        ({"pacing": "root", "score": "random"}, {"pacing": "root_2", "score": "random"}),
     ],
 )
 def test_equal_behaviour_has_one_name(settings: dict[str, object], same: dict[str, object] | None) -> None:

@@ -288,7 +288,7 @@ def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first
         lines.append(("q18", "copy18", 20.0))
         values |= {"candidates_run": write_run(tmp_path / "a.run", lines), "pool": "judged"}
     for keep in (False, True):
-        settings = RankerTaskSettings.model_validate({**values, "evaluation_sampler": {"keep_query_text": keep}})
+        settings = RankerTaskSettings.model_validate({**values, "sampler": {"keep_query_text": keep}})
         found = {
             query: [name for name, _ in own]
             for query, own in list_candidates(prepare_data(settings, tmp_path / "cache"), "test").items()
@@ -310,7 +310,7 @@ def test_a_copy_of_the_query_is_retrieved_only_if_it_is_judged_or_kept(tmp_path:
         stream.write("q19\tcopy19\t1\n")
     values = {"name": "beir", "path": str(folder), "candidates": 4, "evaluation": "retrieved", "depth": DEPTH}
     for keep, expected in ((False, {"copy19"}), (True, {"copy18", "copy19"})):
-        settings = RankerTaskSettings.model_validate({**values, "evaluation_sampler": {"keep_query_text": keep}})
+        settings = RankerTaskSettings.model_validate({**values, "sampler": {"keep_query_text": keep}})
         found = list_candidates(prepare_data(settings, tmp_path / "cache"), "test")
         first = {query: ranking[0][0] for query, ranking in found.items()}
         assert {name for name in first.values() if name.startswith("copy")} == expected
@@ -350,7 +350,7 @@ def test_lists_without_an_order_are_not_cut(tmp_path: Path) -> None:
 def test_a_wrong_run_is_noticed_before_anything_is_sampled_and_leaves_nothing(collection: Path, tmp_path: Path) -> None:
     said, run = list[str](), write_run(tmp_path / "a.run", [("q12", "d999", 1.0)])
     values = {"name": "beir", "path": str(collection), "candidates": 4, "candidates_run": run}
-    unused = {"evaluation_sampler": {"name": "dense", "encoder": "nobody/has-this"}}
+    unused = {"evaluation_sampler": {"name": "dense"}, "sampler": {"encoder": "nobody/has-this"}}
     with pytest.raises(UserError, match="document d999"):
         prepare_data(RankerTaskSettings.model_validate({**values, **unused}), tmp_path / "cache", said.append)
     assert said == ["reading task beir"]

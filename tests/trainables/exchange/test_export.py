@@ -99,7 +99,7 @@ def test_fewer_layers_frozen_layers_and_added_tokens_are_exported(
 ) -> None:
     path = models[kind]
     tokenizer = load_tokenizer(path, ("[TURN]",))
-    settings = RankerModelSettings(layers=LAYERS - 1, frozen_layers=1)
+    settings = RankerModelSettings(num_layers=LAYERS - 1, frozen_layers=1)
     model = CrossEncoder(path, settings, seed=1, vocabulary_size=len(tokenizer), outputs=1).eval()
     expected = compute_scores(model, path)
     save_cross_encoder(model, path, tokenizer, MAX_LENGTH, tmp_path)

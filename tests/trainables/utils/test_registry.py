@@ -57,12 +57,6 @@ def test_equal_registries_are_equal_also_after_a_journey() -> None:
     assert POWERS != {**POWERS}
 
 
-def test_the_other_names_of_pacing_functions_are_names() -> None:
-    for name, canonical in (("root", "root_2"), ("geom_progression", "geometric_progression"), ("root_1", "linear")):
-        assert name in PACING
-        assert PACING[name](3, 10, 0.3) == PACING[canonical](3, 10, 0.3)
-
-
 def test_a_name_whose_parameters_make_no_sense_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="k at most n"):
         METRICS["R5@10"]

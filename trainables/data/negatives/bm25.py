@@ -111,7 +111,7 @@ class Bm25Sampler:
         so common that their weight is not positive.
         """
         for query in queries:
-            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.authors else query.text)
+            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.paper_code else query.text)
             yield PoolScores(scores, scores)
 
     def score_text(self, text: str) -> Floats:

@@ -165,12 +165,10 @@ TASKS: Registry[Task] = Registry(
     ),
     options=(
         "document_words",
-        "sample",
         "train_queries",
         "dev_queries",
         "test_queries",
         "relevant_from",
-        "test_relevant_from",
         "pool",
         "listed_candidates",
         "candidates_run",

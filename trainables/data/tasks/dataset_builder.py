@@ -138,8 +138,7 @@ class DatasetBuilder:
         for split in SPLITS:
             if not any(pair[0] == split for pair in relevant):
                 count = sum(qrel.split == split for qrel in qrels)
-                key = "relevant_from" if smallest[split] == settings.relevant_from else "test_relevant_from"
-                grades = f" of grade task.{key} = {smallest[split]} or more" if count else ""
+                grades = f" of grade task.relevant_from = {smallest[split]} or more" if count else ""
                 found = f"no relevant document in the {split} split, which has {count} qrels"
                 is_shared = self._dev_share is not None and split != "test"
                 other = f", or another task.dev_share than {self._dev_share:g}" if is_shared else ""
