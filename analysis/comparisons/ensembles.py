@@ -38,10 +38,6 @@ def build_ensembles(results: Results, chosen: dict[str, Configuration | None]) -
     """Return the ensembles of the systems that are completely tested with several seeds, in the plan's order.
 
     None of a metric that is not one of rankings.
-
-    Args:
-        results: a study.
-        chosen: configuration that represents each system.
     """
     plan, seeds = results.plan, results.plan.get_seeds("test")
     if len(seeds) < 2 or plan.is_correlation:

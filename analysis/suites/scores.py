@@ -16,13 +16,7 @@ _NOTHING = "-"
 
 
 def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) -> Section:
-    """Build the systems by column, as the papers' tables have them.
-
-    Args:
-        data: the suite.
-        group: studies that differ in the column only.
-        split: dev or test.
-    """
+    """Build the systems of studies that differ in the column only by column, on dev or test."""
     plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
     metric, first = find_common_metric(present), next(iter(_list_baselines(present)), "")
     has_average = len(group) > 1 and metric is not None and has_one_protocol(present)
@@ -59,12 +53,7 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
 
 
 def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
-    """Build the gains over the first baseline in percent, and their mean.
-
-    Args:
-        data: the suite.
-        group: studies that differ in the column only.
-    """
+    """Build the gains over the first baseline in percent, and their mean."""
     plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
     first = next(iter(_list_baselines(present)), None)
     reports = [data.reports.get(study.key) for study in group]
@@ -85,10 +74,6 @@ def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[
     """Build the published scores beside the measured ones, and the gains of both over the same baseline.
 
     It is the first baseline that has a published score.
-
-    Args:
-        data: the suite.
-        group: studies that differ in the column only.
     """
     published, plan = data.plan.published, data.plan
     known = {name for study in group for name in (published.get_scores(study) if published else ())}
