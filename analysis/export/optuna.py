@@ -83,18 +83,9 @@ def create_optuna_study(results: Results, system: str, storage: "BaseStorage | N
     of_system = {"sampler": search.sampler, "size": search.size, "wanted": search.wanted, "winner": search.winner}
     for key, value in {**shared, **of_system}.items():
         study.set_user_attr(key, value)
-    study.add_trials(to_frozen_trials(search, plan))
-    return study
-
-
-def to_frozen_trials(search: SystemSearchLog, plan: Plan) -> "list[FrozenTrial]":
-    """Return the proposals of a system as Optuna trials, in their order.
-
-    A proposal that racing pruned has the state PRUNED. Its last intermediate value is the mean over its seeds, at
-    their number.
-    """
     domains = to_distributions(search)
-    return [_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals]
+    study.add_trials([_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals])
+    return study
 
 
 def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
@@ -141,6 +132,10 @@ def _unevenness(values: Sequence[float]) -> float:
 
 
 def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":
+    """Return a proposal as a trial.
+
+    One that racing pruned has as its last intermediate value the mean over its seeds, at their number.
+    """
     from optuna.trial import TrialState, create_trial
 
     state = TrialState[_STATES[proposal.state]]

@@ -233,8 +233,7 @@ def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Pat
     exec(code, found := {})  # type: ignore[var-annotated]
     alone = [load(folder / name).predict(found["pairs"]) for name in ("seed-1", "seed-2")]
     np.testing.assert_allclose(found["scores"], np.mean(alone, axis=0), rtol=1e-6)
-    assert finished.analysis.ensembles is not None
-    (row,) = (row for row in finished.analysis.ensembles.rows if row.system == "LS")
+    (row,) = (row for row in finished.analysis.ensembles if row.system == "LS")
     assert f"\n- The ensemble itself: R5@1 {row.value:.4f} on test\n" in card
     assert ModelCard(card).data.eval_results[0].metric_value == pytest.approx(row.value)
 
