@@ -182,3 +182,10 @@ def test_files_are_named_from_the_storages_root(tmp_path: Path) -> None:
     put(kept.subfolder("resume").subfolder("run"), "008", state="123")
     sizes = {file.path: file.size for file in kept.list_files() if isinstance(file, StoredFile)}
     assert sizes == {"resume/run/008/state": 3, f"resume/run/008/{MANIFEST}": 6}
+
+
+def test_elsewhere_than_on_a_disk_the_seal_is_uploaded_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, names = open_storage(place("memory", tmp_path)), list[str]()
+    monkeypatch.setattr(kept, "put_file", lambda name, source: names.append(name))
+    put(kept, "key")
+    assert names == ["key/state", f"key/{MANIFEST}"]
