@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 
-.PHONY: study test test-long lint docs dist evidence bench bench-quick gpu gpu-packages lock
+.PHONY: study test test-long test-wandb-server lint docs dist evidence bench bench-quick gpu gpu-packages lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -17,8 +17,12 @@ test: lint
 
 # What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
 # W&B server that dies, sweeps, suites, studies of curricula and of an own trainable.
-test-long: $(TESTABLE)
+test-long: test-wandb-server
 	$(BIN)/python -m pytest -q -m long
+
+# The tests of the loopback W&B server that other tests use.
+test-wandb-server: $(TESTABLE)
+	$(BIN)/python -m pytest -q wandb_server
 
 lint: $(TESTABLE)
 	$(BIN)/ruff check

@@ -8,9 +8,9 @@ import pytest
 
 from study.tracking import Tracking
 from tests.study.mirrors import PLAN
-from tests.wandb_server import Server
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
+from wandb_server import Server
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from study.sync import main as sync
 from study.tracking import Tracking, WandbLogger
 from study.tracking.payload import read_project
 from tests.study.mirrors import PLAN, SPLITS, recorded
-from tests.wandb_server import Server
 from trainables.utils.hashing import hash_json
+from wandb_server import Server
 
 pytestmark = pytest.mark.slow
 
