@@ -1,6 +1,7 @@
 """What tests of several folders share.
 
-Property tests draw the same examples on every machine, and are not timed: the machine is shared.
+Property tests draw the same examples on every machine, and are not timed: the machine is shared. Those of which an
+example drives a whole study, or fits a model of statsmodels, take the profile `costly`.
 """
 
 from collections.abc import Callable
@@ -9,14 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from tests.trainables.encoders import Encoders
     from tests.trainables.small import World
 
-settings.register_profile("reproducible", derandomize=True, deadline=None)
+same_folder = [HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "reproducible", max_examples=50, derandomize=True, deadline=None, suppress_health_check=same_folder
+)
 settings.load_profile("reproducible")
+settings.register_profile("costly", max_examples=5, phases=[Phase.generate])
 
 collect_ignore = ["faults/injected"]  # its sitecustomize is no test, and Debian's Python has imported one of its own
 
