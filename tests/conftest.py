@@ -1,4 +1,4 @@
-"""What tests of several folders share.
+"""Fixtures and settings that tests of several folders share.
 
 Property tests draw the same examples on every machine, and are not timed: the machine is shared. Those of which an
 example drives a whole study, or fits a model of statsmodels, take the profile `costly`.
@@ -52,7 +52,7 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> "Encoders":
 
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Where the small study was run through the real command line, undisturbed, and what it printed."""
+    """Runs the small study through the real command line; returns its folder and what it printed."""
     from tests.study.command import SECRETS, run
 
     place = tmp_path_factory.mktemp("finished")

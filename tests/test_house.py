@@ -39,7 +39,7 @@ def functions(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.Functi
 
 
 def is_value(function: ast.FunctionDef) -> bool:
-    """Whether it is read like an attribute."""
+    """Returns True if a function is read like an attribute."""
     found = (ast.unparse(decorator) for decorator in function.decorator_list)
     return any(decorator.rpartition(".")[2] in ("property", "cached_property") for decorator in found)
 

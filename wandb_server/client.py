@@ -48,7 +48,7 @@ def wandb(*arguments: str) -> tuple[str, ...]:
 
 
 def run(server: Server, folder: Path, *command: str, text: str = "") -> str:
-    """What a process prints, having read `text`; raises AssertionError if it fails or takes more than a minute."""
+    """Run a process that reads `text`, and return what it prints; raises AssertionError if it fails or takes 60 s."""
     with start(server, folder, *command) as process:
         try:
             output, errors = process.communicate(text, timeout=60)

@@ -1,4 +1,4 @@
-"""What a test reads of a server: runs, sweeps and views as they are on disk, whether the server runs or is dead."""
+"""Runs, sweeps and views of a server as they are on disk, whether it runs or is dead."""
 
 import json
 import time

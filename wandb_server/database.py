@@ -41,7 +41,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent, and how it was answered."""
+    """A client's request, and how it was answered."""
 
     at: float
     """Seconds since 1970."""

@@ -39,7 +39,7 @@ _FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 @dataclass(frozen=True)
 class Site:
-    """What a request is answered with."""
+    """The server's side of a request."""
 
     database: Database
     url: str
@@ -53,7 +53,7 @@ class Site:
 
 
 class RefusedError(Exception):
-    """What a client asks for cannot be: with the status of HTTP that the real server answers."""
+    """A request that the real server refuses, with its status of HTTP."""
 
     def __init__(self, reason: str, status: int = 400):
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: kept in the database, where a test sets it and the server uses it up.
+"""Faults on purpose: kept in the database, where a test sets it and the server uses it up.
 
 Each function belongs into a transaction.
 """
@@ -10,7 +10,7 @@ from wandb_server.database import Database
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the next requests of a kind."""
+    """A fault that the next requests of a kind have."""
 
     path: str
     """A part of the request's path, or the name of its GraphQL operation; empty for all but telemetry."""

@@ -21,7 +21,7 @@ def owner(document: Document, what: str = "files") -> str:
 
 
 def address(site: Site, owner: str, name: str) -> str:
-    """Where a file is put and got."""
+    """Return the address at which a file is put and got."""
     return f"{site.url}/store/{owner}/{quote(name, safe='')}"
 
 

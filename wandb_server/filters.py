@@ -1,4 +1,4 @@
-"""Which runs a client asks for, and in which order: the part of MongoDB's language that the public API documents.
+"""Filters and orders of a client's questions: the part of MongoDB's language that the public API documents.
 
 https://docs.wandb.ai/ref/python/public-api/api, `Api.runs`: filters and order.
 """
@@ -21,7 +21,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def matches(lookup: Lookup, query: Mapping[str, Any]) -> bool:
-    """Whether a run fits; raises `RefusedError` at an operator that is not known."""
+    """Return True if a run fits; raises `RefusedError` at an operator that is not known."""
     return all(_holds(lookup, name, condition) for name, condition in query.items())
 
 

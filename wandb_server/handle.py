@@ -53,7 +53,7 @@ class Server:
         return f"http://127.0.0.1:{self._port}"
 
     def environment(self) -> dict[str, str]:
-        """What makes a client's process talk to this server."""
+        """The variables by which a client's process talks to this server."""
         return {"WANDB_BASE_URL": self.url, "WANDB_API_KEY": self.key}
 
     def __enter__(self) -> Self:
@@ -149,6 +149,6 @@ class Server:
 
     @contextmanager
     def _database(self) -> Iterator[Database]:
-        """As it is at one moment."""
+        """The database as it is at one moment."""
         with closing(Database(self._path)) as database, database.transaction():
             yield database

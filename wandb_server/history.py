@@ -73,7 +73,7 @@ def events_tail(site: Site, run: Document) -> str:
 
 @field("Run", "historyKeys")
 def history_keys(site: Site, run: Document) -> dict[str, Any]:
-    """What is in the rows and how often; `lastStep` is -1 where there are none."""
+    """Count the keys of the rows; `lastStep` is -1 where there are none."""
     found = rows(site.database, run)
     counts: dict[str, dict[str, int]] = {}
     for row in found:

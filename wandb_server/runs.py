@@ -26,7 +26,7 @@ def new(site: Site, project: Document, name: str) -> Document:
 
 
 def state(run: Document, now: float, crash_after: float) -> str:
-    """What the run is doing, as far as one can know: a client that vanished tells nobody."""
+    """The state of a run, which has crashed if its client gave no sign for long."""
     silent = now - run.body["heartbeat"] > crash_after
     return "crashed" if run.body["state"] == "running" and silent else run.body["state"]
 
@@ -132,7 +132,7 @@ _NAMES = {
 
 
 def _attribute(site: Site, run: Document, path: str) -> Any:
-    """What a filter means by `config.a.value`, `summary_metrics.b`, `state` and the like."""
+    """Read the attribute that a filter means by `config.a.value`, `summary_metrics.b`, `state` and the like."""
     head, _, rest = path.partition(".")
     if head == "config":
         return _inside(plain(run.body["config"]), rest.removesuffix(".value"))

@@ -56,7 +56,7 @@ def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
 
 
 def contents(name: str) -> dict[str, Any]:
-    """What a module of the own package defines."""
+    """Runs a module of the own package and returns what it defines."""
     return runpy.run_path(str(EXAMPLES / "own_package" / "own_package" / name))
 
 

@@ -98,13 +98,13 @@ def table(place: Path) -> str:
 
 
 def report(place: Path) -> dict[str, bytes]:
-    """What a report consists of for other programs, byte for byte."""
+    """Reads the files of a report that other programs read."""
     names = ("table.md", "comparisons.json", "results.csv")
     return {name: (place / "study" / "report" / name).read_bytes() for name in names}
 
 
 def proposals(place: Path) -> Any:
-    """What the searches proposed, and what they were told."""
+    """Reads what the searches proposed and were told."""
     systems = json.loads((place / "study" / "search.json").read_text("utf-8"))["systems"]
     return {name: [(row["values"], row["told"]) for row in found["proposals"]] for name, found in systems.items()}
 

@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tracking]:
-    """Of a project of the test's own."""
+    """Tracks to a project of the test's own."""
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
     for name, value in server.environment().items():

@@ -74,7 +74,7 @@ def test_help_and_import_are_light(tmp_path: Path) -> None:
 
 
 class _Server:
-    """What the client asks of a W&B server about views, of one project."""
+    """A W&B server of one project that answers what the client asks about views."""
 
     app_url = "http://127.0.0.1/"
 

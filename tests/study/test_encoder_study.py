@@ -58,7 +58,7 @@ def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def done(encoders: Encoders, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Where the study ran, and what it printed."""
+    """Runs the study; returns its place and what it printed."""
     place = tmp_path_factory.mktemp("study")
     result = run(encoders, place)
     assert result.returncode == 0, result.stderr

@@ -137,7 +137,7 @@ def test_every_run_finished_and_trained(done: Done) -> None:
 
 
 def test_tune_keeps_no_trial_that_ended(done: Done) -> None:
-    """Else a driver grows with every run. It rests on attributes of Tune's controller that are not public."""
+    """A driver does not grow with its runs, which rests on private attributes of Tune's controller."""
     assert len(done.trials) > 20
     assert max(done.trials) <= 4
 

@@ -15,7 +15,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def healthy(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test breaks is whole again for the next."""
+    """Heals what a test breaks for the next one."""
     yield
     if "server" in request.fixturenames:
         request.getfixturevalue("server").heal()

@@ -1,4 +1,4 @@
-"""What was acknowledged is there, whenever the server is killed and however many ask at once; nothing else is."""
+"""The server keeps what it acknowledged and nothing else, whenever it is killed and however many ask at once."""
 
 import gzip
 import time

@@ -1,4 +1,4 @@
-"""What the real client does when the server refuses, is busy, or when an answer is lost on its way."""
+"""The real client meets a server that refuses, is busy, or whose answer is lost."""
 
 import subprocess
 import time

@@ -46,7 +46,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], list[int]]] = {
 
 @pytest.fixture(scope="module")
 def answers(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the API says of a few runs."""
+    """Answers of the API about a few runs."""
     for number in range(COUNT):
         _make(server, number)
     questions = json.dumps({name: question for name, (question, _) in QUESTIONS.items()})

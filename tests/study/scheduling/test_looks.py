@@ -38,7 +38,7 @@ def sequential(folder: Path, **changes: Any) -> StudyScheduler:
 
 
 def gain(size: float) -> Strength:
-    """How much smoothing helps."""
+    """Returns a metric in which smoothing helps by this much."""
     return lambda labels: 0.5 + size * (labels["epsilon"] is not None and labels["variant"] != "BERT")
 
 

@@ -230,7 +230,7 @@ def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) ->
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:
-    """How many of a run's stages it finds: it starts from the furthest."""
+    """Counts the stages that a run finds; it starts from the furthest."""
     return max((number for number, key in enumerate(keys, 1) if key in kept), default=0)
 
 

@@ -306,7 +306,7 @@ def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> N
 
 
 def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_path: Path) -> None:
-    """What is refused of it is its own: its weak labels."""
+    """It is refused for its own weak labels only."""
     allowed = study(
         world, tmp_path, write_same_dialogues(tmp_path), training={**SETTINGS["training"], "evaluations": 1}
     )

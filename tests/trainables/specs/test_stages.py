@@ -129,7 +129,7 @@ def test_whatever_changes_the_bits_changes_the_key() -> None:
 
 
 def test_what_came_later_names_no_run_anew() -> None:
-    """As the hash was before there were `epochs` and `checkpoint`: what has been trained is found again."""
+    """Keys that keep their defaults are no part of the hash."""
     assert hash_json(RankerTrainingSettings().model_dump(mode="json")) == "19fbeeb18aeb5039"
 
 

@@ -27,7 +27,7 @@ CALLS = ((os, "rename"), (os, "link"), (os, "unlink"), (pathlib.Path, "read_text
 
 
 class ServerGoneError(Exception):
-    """As the packages behind fsspec raise it: no OSError."""
+    """An error that packages behind fsspec raise, which is no OSError."""
 
 
 def broken(patch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, times: float = float("inf")) -> None:

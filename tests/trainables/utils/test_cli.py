@@ -214,7 +214,7 @@ def test_a_json_file_that_cannot_be_written_is_a_mistake_and_a_full_disk_is_not(
     ],
 )
 def test_a_reader_who_has_read_enough_is_not_a_fault(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """As `| head` does it."""
+    """The reader closes the pipe, like `| head`."""
     (tmp_path / "scores.csv").write_text(SCORES, "utf-8")
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
