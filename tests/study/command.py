@@ -1,5 +1,7 @@
 """The real command line at a size for tests: real weights, real docstrings, real Ray, real W&B files."""
 
+import importlib
+import io
 import json
 import os
 import shutil
@@ -7,8 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 SMALL = (
     "name=small",
@@ -60,6 +65,22 @@ def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedPro
     return subprocess.run(
         command(place, *arguments), capture_output=True, text=True, env=environment(**changes), timeout=800, check=False
     )
+
+
+def call(module: str, folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Calls a command in this process, from a folder and without W&B's variables."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(folder)
+        for name in os.environ.keys() - environment().keys():
+            patch.delenv(name)
+        for name, value in changes.items():
+            patch.setenv(name, value)
+        try:
+            status = importlib.import_module(module).main([*arguments])
+        except SystemExit as end:
+            status = end.code
+    return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
 
 def called(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from wandb_server import Server, client
 
 PROGRAM = (
