@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from study.config.loader import load_study
 from study.export import main as export
-from tests.study.command import comparisons, environment
+from tests.study.command import call, comparisons, environment
 from tests.trainables.encoders import Encoders
 
 pytestmark = [pytest.mark.slow]
@@ -50,10 +50,15 @@ def overrides(encoders: Encoders, place: Path) -> list[str]:
     return [*given, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
 
 
-def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command(encoders: Encoders, place: Path, *arguments: str) -> list[str]:
+    """The study of `FILE` and its places."""
     (place / "tiny.toml").write_text(FILE, encoding="utf-8")
-    command = [sys.executable, "-m", "study.run", str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=400, check=False)
+    return [str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
+
+
+def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "study.run", *command(encoders, place, *arguments)]
+    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=400, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +132,7 @@ def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders
     shutil.copytree(done[0] / "study", tmp_path / "study")
     (tmp_path / "cache").symlink_to(done[0] / "cache")
     before = comparisons(done[0] / "study" / "report")
-    result = run(encoders, tmp_path)
+    result = call("study.run", tmp_path, *command(encoders, tmp_path))
     assert result.returncode == 0, result.stderr
     assert comparisons(tmp_path / "study" / "report") == before
     assert {path.name for path in (tmp_path / "study" / "runs").iterdir()} == {
@@ -159,7 +164,7 @@ def test_a_mistake_is_told_in_a_line(
 ) -> None:
     shutil.copytree(done[0] / "study", tmp_path / "study")
     (tmp_path / "cache").symlink_to(done[0] / "cache")
-    result = run(encoders, tmp_path, *arguments)
+    result = call("study.run", tmp_path, *command(encoders, tmp_path, *arguments))
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
     assert told in result.stderr
 
