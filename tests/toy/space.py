@@ -21,7 +21,7 @@ from trainables.specs.base import BaseModelSettings
 
 
 class ToySearchSettings(SearchSettings):
-    """What is searched of it."""
+    """Ranges of the search."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("softness",)
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "ridge")

@@ -89,7 +89,7 @@ def test_a_configuration_names_the_schedules_that_it_may_have() -> None:
 
 
 def is_known(key: str, value: str) -> bool:
-    """Whether the quick study has this key; the value may be wrong for it."""
+    """Returns True if the quick study has this key; the value may be wrong for it."""
     try:
         load_study("quick", [f"{key}={value}"])
     except UserError as error:
