@@ -325,7 +325,7 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert conclusion.startswith("No variant differs significantly from BERT; ")  # two seeds bound nothing
     assert conclusion.endswith("60 queries, estimated from 2 seeds).")
     page = (study / "report" / "report.html").read_text()
-    assert page.count("data:image/svg+xml") == 10
+    assert page.count("data:image/svg+xml") == 6
     with (study / "report" / "results.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["system", "configuration", "seed", "metric", "split", "value", "role"]
@@ -333,7 +333,7 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(row["seed"] == "" for row in rows) == 2
     assert {row["role"] for row in rows} == {"search"}
     stored = json.loads((study / "report" / "comparisons.json").read_text())
-    assert {"task", "metric", "system", "baseline", "difference", "targets", "adjusted", "comparisons", "effect",
+    assert {"task", "metric", "system", "baseline", "difference", "targets", "adjusted", "comparisons",
             "verdict"} < set(stored[0])  # fmt: skip
     assert set(stored[0]["targets"]["both"]) == {"p", "low", "high", "df"}
 

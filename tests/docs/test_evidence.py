@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.results import read_records
+from analysis.rendering.conclusion import write_conclusion
 from analysis.tables.main import build_report_data
 from docs.scripts import evidence, kept_studies
 from tests.analysis.builders import plan_of, study_runs, write_records
@@ -46,7 +47,7 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
         assert own.corrected == pytest.approx(c.adjusted[corrections[c.family]], abs=1e-6)
     assert (tmp_path / "made.parquet").exists() == bool(most_scores)
     tables = evidence.format_tables("made", tmp_path)
-    assert report.conclusion in " ".join(tables.replace("\n> ", "\n").split())
+    assert write_conclusion(report) in " ".join(tables.replace("\n> ", "\n").split())
     for row in report.table.rows:
         assert row.test is not None
         assert f"| {row.test[0]:.4f}" in next(

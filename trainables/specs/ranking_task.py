@@ -207,6 +207,12 @@ class RankerTaskSettings(BaseTaskSettings):
     et al. 2013).
     """
 
+    @field_validator("label_noise_kind")
+    @classmethod
+    def _forget_unused_kind(cls, kind: LabelNoiseKind, info: ValidationInfo) -> LabelNoiseKind:
+        """Return the default where no label is wrong, so that the key is no part of a specification."""
+        return kind if info.data.get("label_noise") else "hidden"
+
     @field_validator("sampler", "evaluation_sampler")
     @classmethod
     def _use_listed_candidates(cls, sampler: S, info: ValidationInfo) -> S:

@@ -48,7 +48,7 @@ def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
     begun = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
     first = begun.pop_request()
     assert first is not None
-    assert (first.labels["role"], first.labels["seed"], first.trial.scores) == ("scorer", 0, True)
+    assert (first.labels["role"], first.labels["seed"], first.trial.saves_difficulty) == ("scorer", 0, True)
     waiting = [request.labels["variant"] for request in _startable(begun)]  # while the scorer runs
     assert {"BERT", "CL-random", "CL-words_context"} <= set(waiting)
     assert not {"CL-BERT_pred", "CL-BERT_loss"} & set(waiting)

@@ -90,7 +90,7 @@ def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
 
 
 def test_interrupted_within_a_run_it_counts_what_it_trained_once(world: World, fresh: Fresh, tmp_path: Path) -> None:
-    made = study(world, tmp_path / "study", fresh(), cache={"interval": 0}, **SMALL_GRID)
+    made = study(world, tmp_path / "study", fresh(), cache={"checkpoint_interval": 0}, **SMALL_GRID)
     for stretches in (1, 2, 3):
         interrupted = scheduler(world, made)
         conduct(interrupted, stop_after=stretches)

@@ -221,7 +221,7 @@ def test_the_scoring_run_represents_no_system_however_good_it_is(tmp_path: Path)
         "variants": ("BERT",),
         "curriculum": {"variants": ("BERT",), "compare": "score", "score": ("BERT_loss",)},
         "training": {"sampling": "uniform"},
-        "caching": {"folder": str(tmp_path)},
+        "cache": {"folder": str(tmp_path)},
     }
     made = scheduler(study(**settings), tmp_path)
     conduct(made, lambda labels: 9.0 * (labels["role"] == "scorer"))

@@ -59,7 +59,7 @@ def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Pa
     requests = drive(made, metric)
     assert [request.trial.action for request in requests] == ["train"] * len(SEEDS) == ["train"] * made.n_trials
     assert {request.labels["configuration_id"] for request in requests} == {configuration(*BEST).id}
-    assert made.result == {"R10@1": 2.0}
+    assert made.result == 2.0
     assert made.failures == []
     again = single(tmp_path, *BEST)
     assert again.is_finished

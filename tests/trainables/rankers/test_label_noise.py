@@ -195,7 +195,6 @@ def test_a_share_of_zero_is_no_setting_and_any_other_makes_other_runs() -> None:
     untouched = plain.id, plain.configuration_id, checkpoint_key(plain, BATCH_SIZE)
     assert ids[0.0, "hidden"] == ids[0.0, "flipped"] == untouched
     assert len({*ids.values()}) == len({parts[-1] for parts in ids.values()}) == 5
-    assert not {"label_noise", "label_noise_kind"} & tiny_settings(label_noise_kind="flipped").model_dump().keys()
 
 
 def test_prepared_data_is_the_same_with_any_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

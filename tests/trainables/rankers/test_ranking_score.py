@@ -13,7 +13,6 @@ from trainables.metrics import recall_at
 from trainables.rankers import ranker_backend
 from trainables.rankers.difficulty import save_difficulty_scores
 from trainables.rankers.ranker_run import RankerRun
-from trainables.specs.ranker import RankerModelSettings
 
 SINGLE = {"ranking_score": "relevant_logit"}
 
@@ -50,11 +49,6 @@ def test_the_default_is_the_difference_of_the_same_weights(world: World, fresh: 
         row["train/loss"] for row in single.history if "train/loss" in row
     ]
     assert np.abs(result.scores - single.scores).max() > 1e-3
-
-
-def test_the_default_is_no_part_of_a_specification() -> None:
-    assert "ranking_score" not in RankerModelSettings().model_dump()
-    assert RankerModelSettings.model_validate(SINGLE).model_dump()["ranking_score"] == "relevant_logit"
 
 
 def test_runs_of_both_scores_share_no_learning_curve(world: World, fresh: Fresh) -> None:

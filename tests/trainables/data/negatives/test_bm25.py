@@ -73,7 +73,6 @@ def test_a_preset_is_the_keys_that_it_stands_for() -> None:
     assert preset.model_dump() == SamplerSettings.model_validate(keys).model_dump()
     assert "preset" not in preset.model_dump()
     assert SamplerSettings.model_validate({"preset": "wsls-paper", "k1": 1.2}).k1 == 1.2
-    assert {"preset", "idf", "keep_query_text"}.isdisjoint(SamplerSettings().model_dump())  # ids of before
 
 
 def test_scores_and_top_ten_of_real_docstrings_are_those_of_rank_bm25(tmp_path: Path) -> None:
