@@ -5,8 +5,7 @@ from typing import Any
 
 from search_spaces.space import Grid, Suggester, suggest_value
 from trainables.losses import DEFAULT_TEMPERATURE, TEMPERATURES, list_temperatures
-from trainables.smoothing.schedules import Variant
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedules import Variant, get_defaults
 
 
 def suggest_loss(trial: Suggester, variant: Variant, grid: Grid) -> tuple[tuple[str, Any], ...]:
@@ -70,7 +69,7 @@ def suggest_smoothing(
     chosen: dict[str, Any] = {name: suggest_value(trial, name, grid[name]) for name in smoothing_params}
     if variant.schedule != "constant":
         chosen["schedule"] = suggest_value(trial, "schedule", grid["schedule"])
-        chosen |= {name: suggest_value(trial, name, grid[name]) for name in SCHEDULE_SETTINGS[chosen["schedule"]]}
+        chosen |= {name: suggest_value(trial, name, grid[name]) for name in get_defaults(chosen["schedule"])}
     return tuple(chosen.items())
 
 
@@ -91,4 +90,4 @@ def list_default_smoothings(
     if variant.schedule == "constant":
         return [dict(smoothing_defaults)]
     names = sorted(grid["schedule"], key=lambda name: name != variant.schedule)
-    return [dict(smoothing_defaults) | {"schedule": name} | SCHEDULE_SETTINGS[name] for name in names]
+    return [dict(smoothing_defaults) | {"schedule": name} | get_defaults(name) for name in names]

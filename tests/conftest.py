@@ -3,7 +3,7 @@
 Property tests draw the same examples on every machine, and are not timed: the machine is shared.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,3 +61,12 @@ def fresh(world: "World", tmp_path: Path) -> Callable[[], Path]:
     """Makes caches that hold no stages."""
     numbers = count()
     return lambda: world.fresh_cache(tmp_path / f"cache-{next(numbers)}")
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Iterator[Path]:
+    """A folder for plug-ins; after the test, they are forgotten."""
+    from tests.plugins import take_back_plugins
+
+    with take_back_plugins(tmp_path):
+        yield tmp_path

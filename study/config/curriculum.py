@@ -10,11 +10,8 @@ from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.curriculum.settings import DifficultyWords
 from trainables.specs.base import Epochs, is_unset
+from trainables.utils.registry import PLUGINS_HINT
 from trainables.utils.settings import PositiveInt, Settings
-
-
-def _normalize_pacing_names(values: tuple[str, ...]) -> tuple[str, ...]:
-    return check_distinct(tuple(parse_pacing(name) for name in values))
 
 
 class CurriculumSearch(Settings):
@@ -36,18 +33,21 @@ class CurriculumSearch(Settings):
     there is one system, CL.
     """
     pacing: Annotated[
-        tuple[str, ...],
-        AfterValidator(_normalize_pacing_names),
+        tuple[Annotated[str, AfterValidator(parse_pacing)], ...],
+        AfterValidator(check_distinct),
         expect(
-            f"a list of distinct names out of {', '.join(name for name in PACING if name != 'standard')}, or root_n "
-            "for any n; standard is the baseline, which every study has"
+            "a list of distinct names out of ",
+            lambda _: (
+                f"{', '.join(name for name in PACING if name != 'standard')}, or root_n for any n; standard is "
+                "the baseline, which every study has" + PLUGINS_HINT
+            ),
         ),
     ] = (DEFAULTS["pacing"],)
     """Pacing functions: how fast difficult queries are added to the training."""
     score: Annotated[
         tuple[DifficultyScoreName, ...],
         AfterValidator(check_distinct),
-        expect(f"a list of distinct names out of {', '.join(DIFFICULTY_SCORES)}"),
+        expect("a list of distinct names out of ", lambda _: ", ".join(DIFFICULTY_SCORES) + PLUGINS_HINT),
     ] = (DEFAULTS["score"],)
     """Difficulty scores: the criteria by which a query counts as difficult."""
     delta: Annotated[

@@ -7,7 +7,7 @@ from search_spaces.space import Params, enumerate_space
 from search_spaces.system_space import SystemSpace
 from study.config.schema import Study
 from study.config.systems import get_baseline, get_systems
-from trainables.smoothing.settings import ALWAYS_HASHED, SCHEDULE_SETTINGS, SETTINGS
+from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_defaults
 
 _FIRST = 101
 """First fresh seed. A seed only names its random streams, so successive seeds are as unrelated as any others."""
@@ -65,12 +65,11 @@ def count_proposals(study: Study) -> dict[str, int]:
 def list_hyperparameters(study: Study) -> tuple[str, ...]:
     """Return the names of the hyperparameters that configurations of the study may have, the strength first.
 
-    Settings of schedules of other packages count only if the study searches such a schedule. Otherwise what is
-    installed would change the plans of all studies.
+    Settings of the schedules of plug-ins count only if the study searches such a schedule.
     """
-    used = {name for schedule in study.search.schedule for name in SCHEDULE_SETTINGS[schedule]}
-    unused = SETTINGS.keys() - used - {*ALWAYS_HASHED}
-    return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
+    known = {entry.name for entry in SCHEDULES.entries if entry.module is None}
+    used = {name for schedule in known.union(study.search.schedule) for name in get_defaults(schedule)}
+    return tuple(name for name in study.study_type.hyperparameter_names if name in used or name not in SETTINGS)
 
 
 def get_seed_count(data: Any) -> int | None:

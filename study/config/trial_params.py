@@ -6,11 +6,12 @@ The values come from the command line, from a W&B sweep or from the file of a sw
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 from pydantic_core import ErrorDetails
 
+from search_spaces.curriculum import PARAM_NAMES
 from search_spaces.space import Grid, Params
 from search_spaces.system_space import SystemSpace
 from study.config.schema import Study
@@ -18,6 +19,7 @@ from study.config.spaces import make_system_space
 from study.config.systems import get_systems
 from study.config.validation import find_training_errors
 from trainables.utils.errors import UserError, raise_if_any
+from trainables.utils.settings import Settings
 
 SWEEP_OPTION = "--sweep"
 _MAX_LISTED_VALUES = 6
@@ -90,7 +92,7 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
 
 def _parse_values(study: Study, texts: Mapping[str, str]) -> dict[str, Any]:
     try:
-        parsed = study.study_type.hyperparameter_schema.model_validate(texts)
+        parsed = _make_schema(study).model_validate(texts)
     except ValidationError as error:
         expected = {str(details["loc"][0]): _describe_expected(details) for details in reversed(error.errors())}
         raise_if_any(
@@ -104,6 +106,16 @@ def _parse_values(study: Study, texts: Mapping[str, str]) -> dict[str, Any]:
     grid = {**study.search.smoothing_grid, **study.search.optimisation_grid, **study.curriculum.grid}
     values = parsed.model_dump(exclude_none=True)
     return {name: _snap_to_grid(value, grid.get(name, ())) for name, value in values.items()}
+
+
+def _make_schema(study: Study) -> type[Settings]:
+    """Return a class with a field for each hyperparameter: None, or one of what the study has a list of."""
+    fields: dict[str, Any] = {}
+    for name in study.study_type.hyperparameter_names:
+        section = study.curriculum if name in PARAM_NAMES else study.search
+        if field := type(section).model_fields.get(name):
+            fields[name] = get_args(field.annotation)[0] | None, None
+    return create_model("Hyperparameters", __base__=Settings, **fields)
 
 
 def _describe_expected(error: ErrorDetails) -> str:

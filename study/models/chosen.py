@@ -116,4 +116,5 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
         interval=study.caching.interval,
         vectors=Path(vectors).expanduser().absolute() if vectors else None,
         scores=is_scorer,
+        plugins=study.plugins,
     )

@@ -17,7 +17,7 @@ from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
 from study.plan.study_file import format_variable_name, make_portable
 from study.scheduling.objectives import get_directions, get_objectives
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedules import get_defaults
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, read_head, write_atomically
 
@@ -177,7 +177,7 @@ def _format_comment(study: Study, source: StudyReference, sweep: _Sweep) -> str:
         "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
     ]
     values = collect_values(sweep.points)
-    settings_by_schedule = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in values.get("schedule", [])}
+    settings_by_schedule = {str(name): [*get_defaults(str(name))] for name in values.get("schedule", [])}
     if len(split_into_branches(sweep.points)) > 1 and settings_by_schedule:
         settings = "; ".join(f"{name}: {', '.join(keys) or 'none'}" for name, keys in settings_by_schedule.items())
         lines += [

@@ -22,8 +22,7 @@ from search_spaces.space import (
     to_suggestions,
 )
 from tests.search_spaces.test_search import EVERY_SCHEDULE, FAMILIES
-from trainables.smoothing.schedules import VARIANTS
-from trainables.smoothing.settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedules import VARIANTS, get_defaults
 
 
 @given(st.lists(st.integers(1, 4), max_size=5))
@@ -40,7 +39,7 @@ def by_hand(grid: Grid) -> set[tuple[tuple[str, Any], ...]]:
     """The oracle: plain loops over the schedules and what each takes."""
     found = set()
     for epsilon, schedule in product(grid["epsilon"], grid["schedule"]):
-        names = list(SCHEDULE_SETTINGS[schedule])
+        names = list(get_defaults(schedule))
         for chosen in product(*(grid[name] for name in names)):
             found.add((("epsilon", epsilon), ("schedule", schedule), *zip(names, chosen, strict=True)))
     return found

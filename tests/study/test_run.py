@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.command import called, environment, light
+from tests.study.command import environment, light
 
 
 def run(*arguments: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -79,38 +79,6 @@ def test_several_mistakes_are_a_line_each(tmp_path):
         "study.run: command line: seeds: 3",
         "study.run: command line: search.round_size: 0",
     ]
-
-
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        ('Variant("uniform", "linear", 0)', "n_configurations = 0; expected a whole number from 1 on"),
-        (
-            'Variant("uniform", "linear", compared_with=("LX",))',
-            "compared_with 'LX'; expected other variants out of BE",
-        ),
-        ('Variant("uniform", None)', "the schedule None; expected one of constant, two_stage, linear"),
-        ('Variant("triangular", "linear")', "the distribution 'triangular'; expected one of none, uniform"),
-        ('Variant("uniform", "linear")', ""),
-    ],
-)
-@pytest.mark.parametrize("option", ["--dry-run", "--list"])
-def test_a_variant_whose_row_is_wrong_is_one_line(tmp_path, row, told, option):
-    code = (
-        "import sys, trainables.smoothing.schedules as s\nfrom trainables.smoothing.schedules import Variant\n"
-        "from trainables.utils.registry import Entry, Registry\n"
-        f"s.VARIANTS = Registry(*s.VARIANTS.entries, Entry('X-LS', {row}, 'a row', 'this test'))\n"
-        "from study.run import main\nsys.exit(main())"
-    )
-    study = ["quick", 'variants=["BERT", "X-LS"]'] if option == "--dry-run" else []
-    result = called(tmp_path, "-c", code, *study, option)
-    if told:
-        assert result.returncode == 2, result.stderr
-        assert result.stderr.startswith(f"study.run: trainables.rankers, variant X-LS: {told}")
-        assert result.stderr.count("\n") == 1
-    else:
-        assert result.returncode == 0, result.stderr
-        assert "X-LS" in result.stdout
 
 
 def test_a_wrong_mode_in_the_environment_is_named(tmp_path):

@@ -10,10 +10,9 @@ Example:
     0.5
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 PacingFunction = Callable[..., float]
@@ -83,13 +82,6 @@ class _PacingRegistry(Registry[PacingFunction]):
         return super()._find_entry(_get_canonical_name(name) if isinstance(name, str) else name)
 
 
-def _check_not_alias(entry: Entry, others: Sequence[Entry]) -> Entry:
-    if entry.name != _get_canonical_name(entry.name):
-        expected = f"a free name; it is another name of {_get_canonical_name(entry.name)}"
-        raise UserError(entry.place, f"the name {entry.name}", expected)
-    return entry
-
-
 _PENHA = "Penha and Hauff (2020), section 3"
 PACING: Registry[PacingFunction] = _PacingRegistry(
     Entry("standard", standard, "all data from the beginning: no curriculum", _PENHA),
@@ -111,8 +103,6 @@ PACING: Registry[PacingFunction] = _PacingRegistry(
         _PENHA,
         ("delta", "duration"),
     ),
-    group="pacing",
-    complete=_check_not_alias,
 )
 """Pacing functions by name. root_n exists for every n; those of the paper are listed."""
 
@@ -134,7 +124,7 @@ def canonicalize_pacing(name: str) -> str:
     """
     canonical = _get_canonical_name(name)
     if canonical not in PACING:
-        raise ValueError(f"a pacing function: {', '.join(PACING)}, or root_n for any n")
+        raise ValueError(PACING.describe_names(name))
     return canonical
 
 
