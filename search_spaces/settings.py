@@ -5,6 +5,8 @@ All trainables share them. A trainable defines its own hyperparameters in a subc
 
 import re
 from collections.abc import Callable
+from functools import partial
+from operator import eq
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -279,7 +281,7 @@ def add_plugin_settings(search: type[SearchSettings], smoothing: type[BaseSmooth
             value: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
             checks = AfterValidator(check_increasing), AfterValidator(check_not_empty)
             default = (field.default,)
-            own = Field(default=default, exclude_if=lambda it, default=default: it == default)
+            own = Field(default=default, exclude_if=partial(eq, default))
             fields[name] = Annotated[GenericAlias(tuple, (value, ...)), *checks], own
     return create_model(search.__name__, __base__=search, __module__=search.__module__, **fields) if fields else search
 

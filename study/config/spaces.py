@@ -3,8 +3,7 @@
 from itertools import count, islice
 from typing import Any
 
-from search_spaces.space import Params, enumerate_space
-from search_spaces.system_space import SystemSpace
+from search_spaces.space import Params, SystemSpace
 from study.config.schema import Study
 from study.config.systems import get_baseline, get_systems
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_defaults
@@ -31,12 +30,12 @@ def make_system_space(study: Study, system: str) -> SystemSpace:
 
 def get_fixed_configuration(study: Study, system: str) -> Params:
     """Return the only configuration of a system with nothing to search."""
-    return next(iter(enumerate_space(make_system_space(study, system))))
+    return make_system_space(study, system).points[0]
 
 
 def count_configurations(study: Study, system: str) -> int:
     """Count the distinct configurations of a system."""
-    return sum(1 for _ in enumerate_space(make_system_space(study, system)))
+    return len(make_system_space(study, system).points)
 
 
 def count_proposals(study: Study) -> dict[str, int]:

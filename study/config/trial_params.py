@@ -12,8 +12,7 @@ from pydantic import ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from search_spaces.curriculum import PARAM_NAMES
-from search_spaces.space import Grid, Params
-from search_spaces.system_space import SystemSpace
+from search_spaces.space import Grid, Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
@@ -74,7 +73,11 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
         raise UserError(f"{SWEEP_OPTION} variant", variant, f"one of the study's variants: {', '.join(known)}")
     values = _parse_values(study, {name: text for name, text in texts.items() if name != "variant"})
     space = _restrict_space(study, variant, values)
-    params = space(_MissingParamSuggester(space.grid))
+    for name, listed in collect_values(space.points).items():
+        if len(listed) > 1:
+            choices = [*map(str, listed[:_MAX_LISTED_VALUES]), *(["..."] if len(listed) > _MAX_LISTED_VALUES else [])]
+            raise UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {', '.join(choices)}")
+    params = space.points[0]
     training = study.training.model_copy(update=dict(params.optimisation))
     for name in training.epoch_size_fields if training.epochs is not None else ():
         if getattr(training, name) != getattr(study.training, name):
@@ -165,21 +168,3 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
 
 def _order_grid(study: Study, grid: Grid) -> Grid:
     return {name: grid[name] for name in study.search.optimisation_params if name in grid}
-
-
-class _MissingParamSuggester:
-    """Suggester that raises UserError: every value that the space still asks for is missing."""
-
-    def __init__(self, grid: Grid) -> None:
-        self._grid = grid
-
-    def suggest_int(self, name: str, low: int, high: int) -> int:
-        raise self._make_error(name)
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
-        raise self._make_error(name)
-
-    def _make_error(self, name: str) -> UserError:
-        listed = ", ".join(map(str, self._grid[name][:_MAX_LISTED_VALUES]))
-        more = ", ..." if len(self._grid[name]) > _MAX_LISTED_VALUES else ""
-        return UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {listed}{more}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple
 
-from search_spaces.space import Params, collect_values, enumerate_space, split_into_branches
+from search_spaces.space import Params, collect_values, split_into_branches
 from study.config.schema import Study
 from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
@@ -124,7 +124,7 @@ def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
     W&B's grid runs every combination of all values. If some schedules or pacing functions lack settings that others
     have, several combinations are the same configuration. So each branch has a sweep of its own.
     """
-    points = list(enumerate_space(make_system_space(study, variant)))
+    points = make_system_space(study, variant).points
     groups = split_into_branches(points) if study.search.sampler == "grid" else [points]
     if len(groups) == 1:
         yield _Sweep(variant, variant, points, runs)

@@ -259,7 +259,7 @@ def _run_in_processes(function: Callable[..., None], jobs: Iterable[tuple[Any, .
                 bar.update()
             return
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, _start_worker, [tuple(LOADED)]) as pool:
+        with ProcessPoolExecutor(workers, context, _start_worker, (tuple(LOADED),)) as pool:
             try:
                 with block_sigint():
                     parts = [pool.submit(function, *job) for job in jobs]

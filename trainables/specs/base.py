@@ -249,7 +249,7 @@ class BaseSmoothing(Settings, ABC):
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, float]
+    __pydantic_extra__: dict[str, float] = Field(init=False)
 
     distribution: str = "none"
     schedule: ScheduleName = "constant"

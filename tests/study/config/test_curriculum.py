@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from search_spaces.space import enumerate_space
 from study.config import trial_params as hyperparameters
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
@@ -40,9 +39,9 @@ def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
 def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
     made = load_study(name)
     found = get_systems(made)
-    assert all(len(list(enumerate_space(make_system_space(made, system)))) == 1 for system in found)
+    assert all(len(make_system_space(made, system).points) == 1 for system in found)
     assert count_proposals(made) == {system: 1 for system in found if system != "BERT"}
-    first = next(enumerate_space(make_system_space(made, list(found)[1]))).values
+    first = make_system_space(made, list(found)[1]).points[0].values
     assert (first["delta"] if first["pacing"] != "step" else 0.33, first["duration"]) == (0.33, 0.9)
     settings = made.training
     assert (settings.batch_size, settings.learning_rate, settings.decay, settings.epochs) == (32, 2e-5, "linear", 3)
@@ -109,7 +108,7 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
     assert beyond.params.values == {"pacing": "root_9", "score": "turns", "delta": 0.4, "duration": 0.5}
     for wrong, line in (
         ({**given, "pacing": "standard"}, "--sweep pacing"),
-        ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected a pacing function: standard, "),
+        ({**given, "pacing": "bla"}, "--sweep pacing: 'bla'; expected one of standard, "),
         ({**given, "delta": "1"}, "--sweep delta"),
         ({**given, "score": "BERT_pred"}, "--sweep score: BERT_pred; expected a score of the study's curriculum.score"),
         ({"variant": "CL", "score": "turns", "delta": "0.2"}, "--sweep pacing: missing"),
