@@ -22,8 +22,8 @@ from benchmarks.measure import Measure, in_turn
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.tokenizer import load_tokenizer
-from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
 from trainables.training.process import keep_freed_memory
 

@@ -34,9 +34,9 @@ from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import resolve_model_path
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
-from trainables.sentence_encoders.trainer import EncoderTrainer, sample_batch
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer, sample_batch
 from trainables.specs import environment
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.environment import DeviceType
 from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.frozen_features import make_token_batch
@@ -60,7 +60,6 @@ class SentenceList:
         ids = load_tokenizer(path)(texts, truncation=True, max_length=LONGEST)["input_ids"]
         self.lengths: Ints = np.array([len(own) for own in ids])
         self.starts, self.offsets, self.flat = self.lengths, np.cumsum([0, *self.lengths]), np.concatenate(ids)
-        self.n_training = len(texts)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -91,7 +90,7 @@ class Training(NamedTuple):
         settings |= {"instances": total, "batch_size": BATCH_SIZE, "dropout": self.dropout, "precision": self.precision}
         prepare_process(torch.get_num_threads())
         parsed = EncoderTrainingSettings.model_validate(settings)
-        trainer = EncoderTrainer(self.encoder(seed), parsed, seed, self.sentences)
+        trainer = EncoderTrainer(self.encoder(seed), parsed, seed, self.sentences, len(self.sentences.texts))
         started = time.perf_counter()
         trainer.train(Segment(0, total, NoiseSmoothing()), total)
         synchronize(self.device)

@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from study.config.key_names import get_study_file_key
 from trainables.data.ranking_preparation import prepare_data
 from trainables.specs.ranking_task import RankerTaskSettings
 
 PAPER = {"preset": "wsls-paper"}
-KEYS = ({"k1": 0.9, "b": 0.4}, {"words": "stemmed"}, {"authors": True}, {"idf": "lucene"}, {"keep_query_text": True})
+KEYS = ({"k1": 0.9, "b": 0.4}, {"words": "stemmed"}, {"paper_code": True}, {"idf": "lucene"}, {"keep_query_text": True})
 """The keys of the preset, in the order in which they are added to the default."""
 
 
@@ -36,8 +35,7 @@ def main(path: str, task: str = "qqp") -> None:
             sampler |= keys
             found = sample_negatives(task, path, sampler, Path(cache))
             share = len(found.merge(expected, on=["query_id", "document_id"])) / len(expected)
-            shown = {get_study_file_key(f"task.sampler.{key}").rpartition(".")[2]: value for key, value in keys.items()}
-            name = ", ".join(f"{key} = {value}" for key, value in shown.items()) or "default"
+            name = ", ".join(f"{key} = {value}" for key, value in keys.items()) or "default"
             print(f"| {name} | {share:.3f} | {found['weak_label'].mean():.3f} |", flush=True)
 
 

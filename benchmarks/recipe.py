@@ -30,10 +30,10 @@ from study.execution.resolve import resolve_study
 from study.scheduling.trials import ConfigurationFactory
 from study.suites.loader import load_one_study
 from trainables.metrics import recall_at
-from trainables.rankers.precompute import precompute_inputs
-from trainables.rankers.runner import RankerData, RankerRun
-from trainables.rankers.trainer import Pairs
-from trainables.specs.checkpoints import get_run_segments
+from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import Pairs
+from trainables.specs.checkpoint_chain import get_run_segments
 from trainables.specs.trial import TrialSpec
 from trainables.utils.cli import Parser, report_errors
 
@@ -98,7 +98,7 @@ def choose_configuration(study: Study, system: str) -> Params:
 
 def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
     """Train one combination, and rank; the outputs of frozen layers are computed before, if there are any."""
-    for _ in precompute_inputs(trial):
+    for _ in precompute(trial):
         pass
     return PilotRun(trial, held_out).rank_held_out()
 

@@ -10,13 +10,13 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from trainables.data.files.run_file import read_run
 from trainables.models.pretrained import resolve_model_path
 from trainables.models.scoring import Precision
 from trainables.models.tokenizer import load_tokenizer
 from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.texts import open_texts
 from trainables.reranking.tokens import join_pairs, open_tokens, read_pair_format, write_tokens
+from trainables.text.trec_files import read_trec_run
 
 _THREADS, _LONGEST = 2, 512
 
@@ -41,7 +41,7 @@ def own(place: Path, model: Path, pairs: list[tuple[str, str]], precision: Preci
     (place / "pairs.run").write_text("".join(rows), "utf-8")
 
     def score() -> Scores:
-        run, form = read_run(place / "pairs.run"), read_pair_format(tokenizer, _LONGEST)
+        run, form = read_trec_run(place / "pairs.run"), read_pair_format(tokenizer, _LONGEST)
         tokens = []
         with tempfile.TemporaryDirectory() as folder:
             for name, ids in (("queries", run.queries), ("documents", run.documents)):

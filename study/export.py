@@ -19,7 +19,7 @@ from pathlib import Path
 
 from study.suites.loader import load_one_study
 from study.utils.console import print_line
-from study.wandb_sweeps.export import StudyReference
+from study.wandb_sweeps.sweep_export import StudyReference
 from trainables.utils.cli import Parser, report_errors
 
 _LOCAL_KEYS = ("output", "cache", "resources", "tracking", "trial")
@@ -61,7 +61,7 @@ def _export(options: argparse.Namespace) -> None:
             check_repository(options.push)
         if options.wandb:
             check_tracking(study)
-    from study.models.export import export_system
+    from study.models.model_export import export_system
 
     folder = options.to.expanduser().absolute()
     command = _format_command(options)

@@ -121,7 +121,7 @@ def _check_options(options: argparse.Namespace) -> None:
 def _export_system(study_name: str, system: str, overrides: Sequence[str], place: Path) -> Path:
     """Write the model of a system's best seed to a folder, and return the folder."""
     _silence_libraries()
-    from study.models.export import export_system
+    from study.models.model_export import export_system
     from study.suites.loader import load_one_study
 
     export = export_system(load_one_study(study_name, overrides), system, place / system, "", print_line)

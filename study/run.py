@@ -158,13 +158,10 @@ def _build_parser() -> Parser:
     modes.add_argument(
         "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
     )
-    modes.add_argument(
-        "--dry-run", "--plan", action="store_true", help="show what would run and what it costs; run nothing"
-    )
+    modes.add_argument("--dry-run", action="store_true", help="show what would run and what it costs; run nothing")
     modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     modes.add_argument(
         "--export-trec",
-        "--trec",
         metavar="FOLDER",
         help="write the recorded rankings as TREC files to FOLDER; run nothing",
     )
@@ -183,7 +180,6 @@ def _build_parser() -> Parser:
     )
     parser.add_argument(
         "--estimate-cost",
-        "--calibrate",
         action="store_true",
         help="with --dry-run: train for a minute to estimate the cost",
     )
@@ -222,7 +218,7 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
 
 
 def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str) -> None:
-    from study.wandb_sweeps.export import StudyReference, export_sweeps
+    from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 
     shipped = [*list_shipped_studies(), *list_shipped_suites()]
     if "=" in folder or Path(folder).is_file() or folder in dict(shipped):

@@ -22,13 +22,13 @@ from study.config.systems import UNTRAINED, get_systems
 from study.plan.analysis_plan import build_plan
 from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs
 from trainables.contrastive.loss import draw_noise
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.sampler import Curriculum
-from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.query_groups import QueryGroups
 from trainables.models.dropout import Dropout
-from trainables.sentence_encoders import trainer as encoder_training
+from trainables.sentence_encoders import encoder_trainer as encoder_training
 from trainables.specs.base import Environment
-from trainables.specs.checkpoints import checkpoint_key
+from trainables.specs.checkpoint_chain import checkpoint_key
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.training.batching import BatchSampler
 from trainables.utils.hashing import hash_json

@@ -182,7 +182,7 @@ def test_wandb() -> None:
     private = (
         "x_disable_machine_info x_disable_meta x_disable_stats x_save_requirements host init_timeout finish_timeout"
     )
-    library.attributes(wandb.Settings(), private, "study/tracking/settings.py")
+    library.attributes(wandb.Settings(), private, "study/tracking/tracking_settings.py")
     library.has(
         "create_new" in str(wandb.Settings.model_fields["reinit"].annotation), "reinit=create_new", "session.py"
     )
@@ -227,10 +227,8 @@ def test_optuna() -> None:
     library = Library("optuna")
     storage = optuna.storages.RDBStorage("sqlite://")
     library.attributes(storage, "engine remove_session", "analysis/export/optuna.py")
-    names = "plot_contour plot_pareto_front"
-    library.attributes(plots, names, "analysis/figures/search.py, analysis/figures/smoothing.py")
-    for module in ("_contour", "_pareto_front"):
-        library.mentions(f"{plots.__name__}.{module}", 'plt.style.use("ggplot")', "analysis/figures/style.py")
+    library.attributes(plots, "plot_contour", "analysis/figures/smoothing.py")
+    library.mentions(f"{plots.__name__}._contour", 'plt.style.use("ggplot")', "analysis/figures/style.py")
     experimental = {"TPESampler": "multivariate group constant_liar", "GPSampler": "deterministic_objective"}
     for name, options in experimental.items():
         known = inspect.signature(getattr(optuna.samplers, name)).parameters

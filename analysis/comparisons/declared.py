@@ -19,10 +19,6 @@ def compare_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list
     """Compare the pairs of a plan on the split of their family, by each of its metrics.
 
     The comparisons are in the plan's order of families, pairs and metrics.
-
-    Args:
-        plan: plan of the study.
-        chosen: configuration that represents each system.
     """
     evaluate, compared = make_evaluate(plan, chosen), list[Comparison]()
     for family in plan.families:
@@ -35,10 +31,6 @@ def rank_headline_systems(plan: Plan, chosen: dict[str, Configuration | None]) -
     """Rank the systems of the headline's family that are complete on the test split, by the plan's metric.
 
     There are no ranks for the looks of a sequential study: tests of all pairs would not be over the looks.
-
-    Args:
-        plan: plan of the study.
-        chosen: configuration that represents each system.
     """
     if plan.headline.phase != "test" or is_sequential(plan, plan.headline):
         return []

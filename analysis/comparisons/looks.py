@@ -71,12 +71,7 @@ def take_looks(plan: Plan, make_evaluate: Callable[[Plan], Evaluate]) -> Looks:
 
 
 def stop_at_look(results: Results, chosen: dict[str, Configuration | None]) -> tuple[Results, Looks | None]:
-    """Return a study whose plan ends with its last look, and its looks; one without groups unchanged, and None.
-
-    Args:
-        results: the study.
-        chosen: configuration that represents each system.
-    """
+    """Return a study whose plan ends with its last look, and its looks; one without groups unchanged, and None."""
     if results.plan.group_size is None:
         return results, None
     looks = take_looks(results.plan, lambda plan: make_evaluate(plan, chosen))

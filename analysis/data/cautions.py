@@ -48,7 +48,7 @@ def _describe_protocol(plan: Plan, sampled: str) -> list[str]:
     """Return the caution about candidates that were sampled, or a description of those that were retrieved."""
     if plan.first_stage is None:
         return [sampled] if plan.is_reranking else []
-    return [describe_retrieval(plan.first_stage.source, plan.first_stage.depth, (plan.data or {}).get("splits", {}))]
+    return [describe_retrieval(plan.first_stage, (plan.data or {}).get("splits", {}))]
 
 
 def _describe_label_noise(results: Results) -> list[str]:

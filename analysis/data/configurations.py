@@ -88,11 +88,6 @@ class Configuration:
     def evaluate_queries(self, plan: Plan, phase: Phase, metric: str | None = None) -> Floats | None:
         """Return the metric of each query for each seed, or None if the configuration is incomplete.
 
-        Args:
-            plan: plan of the study.
-            phase: search, confirmed or test; it decides the split and the seeds.
-            metric: name of the metric. If None, the plan's.
-
         Returns:
             (seeds, queries) values, seeds in the plan's order, queries in sorted order. For a metric of sentence
                 pairs, (seeds, distinct pairs) of the pairs that the metric covers.

@@ -6,7 +6,7 @@ from analysis.data.results import Results
 from analysis.data.run import Run
 
 
-class Cost(NamedTuple):
+class MeasuredCost(NamedTuple):
     """Sums over the runs of a study that ended. Runs shared with other studies count in full.
 
     Attributes:
@@ -29,10 +29,10 @@ class Cost(NamedTuple):
         return self.seconds / 3600
 
 
-def compute_cost(results: Results) -> Cost:
+def compute_cost(results: Results) -> MeasuredCost:
     """Compute the cost of a whole study."""
     runs = results.runs
-    return Cost(
+    return MeasuredCost(
         runs=len(runs),
         failed=sum(not run.is_finished for run in runs),
         seconds=sum(compute_run_seconds(run, results.plan.test_split) or 0.0 for run in runs),

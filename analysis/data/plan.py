@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainables.metrics import get_measure
+from trainables.metrics import FirstStage, get_measure
 
 _SYMBOLS = {"epsilon": "ε"}
 Phase = Literal["search", "confirmed", "test"]
@@ -87,17 +87,6 @@ class MarkGroup(NamedTuple):
         return names.pop() if len(names) == 1 else None
 
 
-class FirstStage(BaseModel):
-    """First stage that retrieved the candidates of the dev and test queries."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    source: str
-    """What the candidates are, as in "the first 100 documents of bm25 over the whole collection"."""
-    depth: int
-    """Largest number of candidates of a query."""
-
-
 class Budgets(BaseModel):
     """Limits of a search. None means no limit."""
 
@@ -147,7 +136,6 @@ class Plan(BaseModel):
     """Hyperparameters in which configurations may differ, in the order in which searches suggest them. The first is the
     strength, which a schedule changes.
     """
-    objectives: tuple[str, ...] = ()
     pruning: Literal["race"] | None = None
     budgets: Budgets = Budgets()
     search_split: str = "dev"
@@ -258,11 +246,6 @@ class Plan(BaseModel):
     def adapt_to_unit(self, text: str) -> str:
         """Replace "query" in a text by the unit of the statistics."""
         return adapt_to_unit(text, self.unit)
-
-    @property
-    def search_objectives(self) -> tuple[str, ...]:
-        """The objectives of the search: the metric alone, unless the plan names others."""
-        return self.objectives or (self.metric,)
 
     def is_exploratory(self, pair: tuple[str, str]) -> bool:
         """Return whether a comparison was added when test scores existed."""

@@ -1,10 +1,10 @@
 """Attributes of each query: turns of the dialogue, domain and difficulty, from queries.parquet."""
 
-import hashlib
 from pathlib import Path
 
 import pandas as pd
 
+from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 
 QUERIES_FILE = "queries.parquet"
@@ -15,12 +15,6 @@ DIFFICULTY_PREFIX = "difficulty/"
 """Prefix of difficulty columns; the name of the score follows."""
 _KEY = ["split", "query_id"]
 _EXPECTED = "a parquet file with a row a query: split, query_id, and optionally turns, domain, difficulty/..."
-
-
-def compute_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame:
@@ -40,7 +34,7 @@ def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame
     from pyarrow import ArrowException
 
     try:
-        if expected_sha256 is not None and (sha256 := compute_sha256(path)) != expected_sha256:
+        if expected_sha256 is not None and (sha256 := hash_file(path)) != expected_sha256:
             raise UserError(str(path), f"SHA-256 {sha256:.12}...", f"{expected_sha256:.12}..., as the study recorded")
         frame = pd.read_parquet(path)
     except (OSError, ValueError, ArrowException) as error:

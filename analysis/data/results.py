@@ -125,11 +125,6 @@ def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
 
     Scoring runs are left out.
 
-    Args:
-        results: a study.
-        split: dev or test, or what the plan calls them.
-        metric: name of the metric.
-
     Returns:
         Columns system, configuration, the strength by its name, switch, seed, query_id, value, in order of system,
             configuration, seed and query. The value is NaN where a score is NaN.

@@ -1,6 +1,5 @@
 """One run of a study: its configuration, state, learning curve and scores."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,10 +11,8 @@ import pandas as pd
 from analysis.data.json_files import History
 from analysis.data.scores import COLUMNS, Evaluator, GradedPairs, read_scores
 from trainables.metrics import get_measure
+from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
-
-_FIRST_WITH_DEV_PRECISION = 5
-"""Version of the arithmetic from which on dev scores have the precision of training unless the study says otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +75,12 @@ class Run:
 
     @property
     def scoring_precision(self) -> str:
-        """Precision that the scores were computed in; empty if it was not recorded.
-
-        Before version 5 of the arithmetic, that of the test split was that of the dev split too.
-        """
-        specification = self.config.get("specification") or {}
-        training, environment = specification.get("training") or {}, specification.get("environment") or {}
+        """Precision that the scores were computed in; empty if it was not recorded."""
+        training = (self.config.get("specification") or {}).get("training") or {}
         test = training.get("evaluation_precision")
         if test is None:
             return ""
-        is_older = environment.get("arithmetic", 0) < _FIRST_WITH_DEV_PRECISION
-        dev = training.get("dev_precision") or (test if is_older else training.get("precision"))
+        dev = training.get("dev_precision") or training.get("precision")
         return test if dev == test else f"{test} (dev: {dev})"
 
     @property
@@ -142,10 +134,6 @@ class Run:
         """
         for split, path in self.files.items():
             expected_sha256 = self.summary.get(f"{split}/scores_sha256")
-            if expected_sha256 is not None:
-                with path.open("rb") as file:
-                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                if sha256 != expected_sha256:
-                    where = f"{split} scores of run {self.id}"
-                    expected = f"{expected_sha256:.12}..., as the run recorded; rerun the study to recreate them"
-                    raise UserError(where, f"SHA-256 {sha256:.12}...", expected)
+            if expected_sha256 is not None and (sha256 := hash_file(path)) != expected_sha256:
+                expected = f"{expected_sha256:.12}..., as the run recorded; rerun the study to recreate them"
+                raise UserError(f"{split} scores of run {self.id}", f"SHA-256 {sha256:.12}...", expected)

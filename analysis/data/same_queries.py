@@ -16,11 +16,6 @@ def check_same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
     For sentence pairs, all runs must have the same pairs in the same sets with the same gold similarities. This
     includes pairs that the plan's metric does not cover.
 
-    Args:
-        plan: plan of the study.
-        runs: runs with scores of the split.
-        split: train, dev or test.
-
     Raises:
         UserError: if two runs differ, or the number of queries is not the plan's.
     """

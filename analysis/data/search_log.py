@@ -22,8 +22,8 @@ class Proposal(_LogModel):
         state: complete; dropped, if racing pruned it; incomplete, if a seed failed; unknown, if its runs have not
             ended.
         seeds: seeds that finished.
-        objectives: means over those seeds, by name.
-        told: values that were reported to the sampler.
+        mean: mean of the metric over those seeds.
+        reported: value that was reported to the sampler.
         untuned: True for the default of the system: the published settings, which need no search.
     """
 
@@ -32,8 +32,8 @@ class Proposal(_LogModel):
     values: dict[str, ParamValue]
     state: ProposalState
     seeds: tuple[int, ...] = ()
-    objectives: dict[str, float] | None = None
-    told: tuple[float, ...] | None = None
+    mean: float | None = None
+    reported: float | None = None
     untuned: bool = False
 
 
@@ -49,7 +49,6 @@ class SystemSearchLog(_LogModel):
         grid: hyperparameters with more than one value, and those values.
         proposals: proposals in their order.
         winner: id of the chosen configuration.
-        front: Pareto front of several objectives; with one objective, the winner.
         untuned: id of the system's default configuration, whether or not it was proposed.
     """
 
@@ -61,17 +60,11 @@ class SystemSearchLog(_LogModel):
     grid: dict[str, tuple[ParamValue, ...]] = {}
     proposals: tuple[Proposal, ...] = ()
     winner: str | None = None
-    front: tuple[str, ...] = ()
     untuned: str | None = None
 
     def get_proposals(self, state: ProposalState) -> list[Proposal]:
         """Return the proposals in one state, in their order."""
         return [proposal for proposal in self.proposals if proposal.state == state]
-
-    def get_complete(self, objectives: tuple[str, ...]) -> list[Proposal]:
-        """Return the complete proposals that have all these objectives, in their order."""
-        complete = self.get_proposals("complete")
-        return [p for p in complete if p.objectives is not None and all(name in p.objectives for name in objectives)]
 
 
 class SearchLog(_LogModel):

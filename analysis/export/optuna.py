@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from analysis.data.plan import Plan
 from analysis.data.results import Results
@@ -72,33 +72,20 @@ def create_optuna_study(results: Results, system: str, storage: "BaseStorage | N
         storage: storage of the Optuna study. If None, it is in memory.
     """
     import optuna
-    from optuna.study import StudyDirection
 
     assert results.search is not None
     plan, search = results.plan, results.search.systems[system]
-    objectives = plan.search_objectives
-    directions = [
-        StudyDirection.MINIMIZE if name in LOWER_IS_BETTER else StudyDirection.MAXIMIZE for name in objectives
-    ]
+    direction: Literal["minimize", "maximize"] = "minimize" if plan.metric in LOWER_IS_BETTER else "maximize"
     with silence_optuna():
-        study = optuna.create_study(storage=storage, study_name=system, directions=directions)
-        study.set_metric_names([f"{plan.search_split} {name}" for name in objectives])
+        study = optuna.create_study(storage=storage, study_name=system, direction=direction)
+        study.set_metric_names([f"{plan.search_split} {plan.metric}"])
     shared = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
     of_system = {"sampler": search.sampler, "size": search.size, "wanted": search.wanted, "winner": search.winner}
     for key, value in {**shared, **of_system}.items():
         study.set_user_attr(key, value)
-    study.add_trials(to_frozen_trials(search, plan))
-    return study
-
-
-def to_frozen_trials(search: SystemSearchLog, plan: Plan) -> "list[FrozenTrial]":
-    """Return the proposals of a system as Optuna trials, in their order.
-
-    A proposal that racing pruned has the state PRUNED. Its last intermediate value is the mean over its seeds, at
-    their number.
-    """
     domains = to_distributions(search)
-    return [_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals]
+    study.add_trials([_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals])
+    return study
 
 
 def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
@@ -145,17 +132,19 @@ def _unevenness(values: Sequence[float]) -> float:
 
 
 def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":
+    """Return a proposal as a trial.
+
+    One that racing pruned has as its last intermediate value the mean over its seeds, at their number.
+    """
     from optuna.trial import TrialState, create_trial
 
-    objectives, objective_names = proposal.objectives or {}, plan.search_objectives
     state = TrialState[_STATES[proposal.state]]
-    known = all(name in objectives for name in objective_names)
-    if state == TrialState.COMPLETE and not known:
+    if state == TrialState.COMPLETE and proposal.mean is None:
         state = TrialState.FAIL
-    partial = state == TrialState.PRUNED and len(objective_names) == 1 and known
+    partial = {len(proposal.seeds): proposal.mean} if proposal.mean is not None else None
     trial = create_trial(
         state=state,
-        values=[objectives[name] for name in objective_names] if state == TrialState.COMPLETE else None,
+        value=proposal.mean if state == TrialState.COMPLETE else None,
         params=dict(proposal.values),
         distributions={name: domains[name] for name in proposal.values},
         user_attrs={
@@ -163,9 +152,9 @@ def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDis
             "seeds": list(proposal.seeds),
             "state": proposal.state,
             "untuned": proposal.untuned,
-            **{f"mean {name}": value for name, value in objectives.items()},
+            f"mean {plan.metric}": proposal.mean,
         },
-        intermediate_values={len(proposal.seeds): objectives[objective_names[0]]} if partial else None,
+        intermediate_values=partial if state == TrialState.PRUNED else None,
     )
     ended = state.is_finished()
     trial.datetime_start, trial.datetime_complete = (_TIME, _TIME) if ended else (None, None)

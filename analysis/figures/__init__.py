@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import compared, effects, learning_curves, reliability, search, smoothing, strata
+from analysis.figures import compared, effects, learning_curves, reliability, smoothing, strata
 from analysis.figures.style import COLOURS, save_figures, subplots
 from analysis.tables.main import ReportData
 
@@ -60,7 +60,6 @@ FIGURES: dict[str, Callable[[ReportData], Any]] = {
 """Name of the files -> function that plots the figure."""
 SYSTEM_FIGURES: dict[str, Callable[[ReportData, str], Any]] = {
     "epsilon_switch": smoothing.plot_contour,
-    "pareto_front": search.plot_pareto_front,
 }
 """Name of the files, before a hyphen and the system -> function that plots the figure of one system."""
 CAPTIONS = {
@@ -83,8 +82,6 @@ CAPTIONS = {
     "same place are one point, their mean. Colours elsewhere are interpolated, and extrapolated where no configuration "
     "lies further out. Ring: the chosen configuration.",
     "weak_labels": "Weak labels of the training negatives. If all were 0.5, smoothing by them would be uniform.",
-    "pareto_front": "Complete configurations by the first two objectives. Pareto front: no other is as good in every "
-    "objective and better in one. Ring: the chosen configuration.",
 }
 
 

@@ -38,9 +38,9 @@ CHOSEN: Any = {
 }
 """Ring around the chosen configuration in Optuna's plots."""
 VERDICT_STYLES: dict[str, dict[str, Any]] = {
-    "better": {"marker": "^", "color": "#0072B2", "markersize": 8},
-    "worse": {"marker": "v", "color": "#D55E00", "markersize": 8},
-    "equivalent": {"marker": "s", "color": "#009E73", "markersize": 6},
+    "better": {"marker": "^", "color": COLOURS[1], "markersize": 8},
+    "worse": {"marker": "v", "color": COLOURS[2], "markersize": 8},
+    "equivalent": {"marker": "s", "color": COLOURS[3], "markersize": 6},
     "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
     "all values are equal": {"marker": "|", "color": "0.35", "markersize": 8},
 }

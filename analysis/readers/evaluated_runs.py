@@ -15,8 +15,8 @@ import pandas as pd
 
 from analysis.data.score_table import join_names
 from analysis.readers.predictions import read_predictions
-from analysis.readers.trec_files import Ranking, open_binary, read_trec_qrels, read_trec_run
-from trainables.text.trec_lines import describe_contradictions
+from trainables.text.text_files import BYTE_ORDER_MARK, open_binary
+from trainables.text.trec_files import TrecRun, group_qrels, read_trec_qrels, read_trec_run
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -76,21 +76,24 @@ def read_runs(
         raise UserError("missing", missing, f"one of {', '.join(get_args(Missing))}")
     measure = parse_metric(metric)
     files = _list_files(runs)
-    judged = read_trec_qrels(Path(qrels))
+    judged = group_qrels(read_trec_qrels(Path(qrels)))
     values: dict[tuple[str, int], dict[str, float | None]] = {}
     unjudged: dict[str, None] = {}
-    contradictory: list[str] = []
+    notes_on_files: list[str] = []
     for (system, number), path in files.items():
-        ranking = read_run(path, part)
-        _check_common_query(ranking, judged, path, qrels)
-        contradictory += describe_contradictions(str(path), ranking.contradictions, len(ranking.bounds))
-        unjudged |= dict.fromkeys(query for query in ranking.bounds if query not in judged)
-        values[system, number] = _evaluate(ranking, judged, measure, metric)
+        run = read_run(path, part, notes_on_files.append)
+        if run.rows.keys().isdisjoint(judged):
+            found = f"no query of {qrels}: {next(iter(run.rows))!r} is not like {next(iter(judged))!r}"
+            raise UserError(str(path), found, "runs of these qrels")
+        unjudged |= dict.fromkeys(query for query in run.rows if query not in judged)
+        values[system, number] = _evaluate(run, judged, measure, metric)
     several = {system for system, number in files if number > 1}
     names = {key: f"{key[0]} run {key[1]}" if key[0] in several else key[0] for key in files}
     kept, notes = _select_queries(judged, values, names, measure, missing)
     if log:
-        for note in [*notes, *_describe_unjudged(unjudged, qrels), *contradictory]:
+        if unjudged:
+            notes.append(f"left out, since {qrels} does not judge them: {_list_queries(list(unjudged))}")
+        for note in [*notes, *notes_on_files]:
             log(note)
     columns: dict[str, list[object]] = {"system": [], "seed": [], "query": [], "value": []}
     for (system, number), own in values.items():
@@ -159,19 +162,19 @@ def _suggest_metric(metric: str) -> str:
     return f"; did you mean {max(known)}{sign}{rest}?" if known and name not in known else ""
 
 
-def read_run(path: Path, part: str | None = None) -> Ranking:
-    """Read a TREC run, or predictions if the file begins as JSON.
+def read_run(path: Path, part: str | None = None, log: Callable[[str], object] | None = None) -> TrecRun:
+    """Read a run, or predictions if the file begins as JSON.
 
     Raises:
         UserError: if the file cannot be read or is not valid.
     """
     with open_binary(path, "a run") as file:
-        start = file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+        start = file.read(4096).removeprefix(BYTE_ORDER_MARK).lstrip()
     if start.startswith(b"{"):
         return read_predictions(path, part)
     if start.startswith(b"epoch,steps"):
         raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
-    return read_trec_run(path)
+    return read_trec_run(path, log=log)
 
 
 MEANS_OF_SENTENCE_TRANSFORMERS = (
@@ -208,22 +211,16 @@ def _list_files(runs: Mapping[str, _Path | Sequence[_Path]]) -> dict[tuple[str, 
     return files
 
 
-def _check_common_query(ranking: Ranking, judged: Mapping[str, object], path: Path, qrels: _Path) -> None:
-    if ranking.bounds.keys().isdisjoint(judged):
-        first = next(iter(ranking.bounds)), next(iter(judged))
-        raise UserError(str(path), f"no query of {qrels}: {first[0]!r} is not like {first[1]!r}", "runs of these qrels")
-
-
 def _evaluate(
-    ranking: Ranking, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
+    run: TrecRun, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
 ) -> dict[str, float | None]:
     """Return the value of each judged query of a run, None where the metric is not defined."""
-    queries = [query for query in judged if query in ranking.bounds]
+    queries = [query for query in judged if query in run.rows]
     values: dict[str, float | None] = dict.fromkeys(queries)
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
         batch = queries[first : first + _QUERIES_AT_ONCE]
         try:
-            values |= compute_values({query: (judged[query], ranking.get_documents(query)) for query in batch}, measure)
+            values |= compute_values({query: (judged[query], run.get_documents(query)) for query in batch}, measure)
         except Exception as error:  # of a provider
             raise UserError("--metric", f"{metric} cannot be computed ({_describe_error(error)})", _METRICS) from error
     for query, found in values.items():
@@ -239,10 +236,6 @@ def compute_values(
 
     gdeval is a program of its own, which reads files: it takes numbers for queries alone, and blanks and hyphens in ids
     mislead it. So it gets numbers, which sort as the ids do, because ids break ties.
-
-    Args:
-        queries: query -> grade by document, score by document.
-        measure: the metric.
     """
     import ir_measures
 
@@ -320,11 +313,6 @@ def _select_queries(
     if undefined:
         notes.append(f"left out, since {measure} is not defined: {_list_queries(list(undefined))}")
     return kept, notes
-
-
-def _describe_unjudged(unjudged: Iterable[str], qrels: _Path) -> list[str]:
-    names = list(unjudged)
-    return [f"left out, since {qrels} does not judge them: {_list_queries(names)}"] if names else []
 
 
 def _list_queries(queries: Sequence[str]) -> str:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.readers.trec_files import LARGEST_SCORE, Ranking, decode_text, open_binary
+from trainables.text.text_files import BYTE_ORDER_MARK, decode_text, open_binary
+from trainables.text.trec_files import LARGEST_SCORE, TrecRun
 from trainables.utils.errors import UserError
 
 MTEB_META = "mteb_model_meta"
@@ -27,7 +28,7 @@ _EXPECTED = 'predictions as {"query": {"document": score}}, or one line a query 
 _Scores = dict[str, dict[str, Any]]
 
 
-def read_predictions(path: Path, part: str | None = None) -> Ranking:
+def read_predictions(path: Path, part: str | None = None) -> TrecRun:
     """Read the rankings of a JSON or JSONL file.
 
     Args:
@@ -39,10 +40,10 @@ def read_predictions(path: Path, part: str | None = None) -> Ranking:
             single precision, a document occurs twice in a query, or there is no such part.
     """
     with open_binary(path, _EXPECTED) as file:
-        text = decode_text(file.read().removeprefix(b"\xef\xbb\xbf"), path, _EXPECTED)
+        text = decode_text(file.read().removeprefix(BYTE_ORDER_MARK), path, _EXPECTED)
     first = _parse_json(text.partition("\n")[0])
     if isinstance(first, dict) and "query_id" in first:
-        return _build_ranking(_read_json_lines(text, path), path)
+        return _build_run(_read_json_lines(text, path), path)
     try:
         content = json.loads(text, object_pairs_hook=_build_object)
     except json.JSONDecodeError as error:
@@ -50,7 +51,7 @@ def read_predictions(path: Path, part: str | None = None) -> Ranking:
     except (_RepeatedKeyError, RecursionError) as error:
         raise UserError(str(path), error, _EXPECTED) from error
     check_means(content, path)
-    return _build_ranking(_select_part(content, part, path), path)
+    return _build_run(_select_part(content, part, path), path)
 
 
 def check_means(content: object, path: Path) -> None:
@@ -142,20 +143,13 @@ def _iter_parts(content: object, name: str = "") -> Iterator[tuple[str, _Scores]
         yield from _iter_parts(value, f"{name}/{key}" if name else key)
 
 
-def _build_ranking(scores: _Scores, path: Path) -> Ranking:
-    bounds: dict[str, tuple[int, int]] = {}
-    documents: list[str] = []
-    values: list[float] = []
-    for query, own in scores.items():
-        if not own:
-            continue
-        for document, score in own.items():
-            if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= LARGEST_SCORE:
-                found = f"score {score!r:.40} of document {document} for query {query}"
-                raise UserError(str(path), found, "finite numbers in single precision as scores")
-        bounds[query] = (len(documents), len(documents) + len(own))
-        documents.extend(own)
-        values.extend(float(score) for score in own.values())
-    if not bounds:
+def _build_run(scores: _Scores, path: Path) -> TrecRun:
+    rows = [(query, document, score) for query, own in scores.items() for document, score in own.items()]
+    for query, document, score in rows:
+        if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= LARGEST_SCORE:
+            found = f"score {score!r:.40} of document {document} for query {query}"
+            raise UserError(str(path), found, "finite numbers in single precision as scores")
+    if not rows:
         raise UserError(str(path), "no query with a document", _EXPECTED)
-    return Ranking(bounds, pa.array(documents, pa.large_string()), np.array(values))
+    queries, documents, values = zip(*rows, strict=True)
+    return TrecRun.from_columns(pa.chunked_array([queries]), pa.chunked_array([documents]), np.array(values, float))

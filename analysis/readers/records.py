@@ -1,5 +1,6 @@
 """Reads the run records of a study: runs/<id>/ with record.json, history.json, test.json and scores."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,8 @@ def _read_run(folder: Path) -> Run:
             files |= _map_splits(_require_scores(folder / "test_scores.parquet", "test.json"))
         else:  # a failed test evaluation does not change the results of training
             summary |= {f"test/{key}": value for key, value in tested.items() if key in ("state", "error")}
-    history_path, history_sha256 = folder / "history.json", record.get("history_sha256")
-    return Run(
-        record["id"],
-        config,
-        summary,
-        lambda: read_history(history_path, history_sha256),
-        files,
-        _read_wandb_url(folder),
-    )
+    read_curve = partial(read_history, folder / "history.json", record.get("history_sha256"))
+    return Run(record["id"], config, summary, read_curve, files, _read_wandb_url(folder))
 
 
 def _require_scores(path: Path, record_name: str) -> Path:

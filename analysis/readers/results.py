@@ -67,9 +67,6 @@ def read_server(address: str, study: str | None = None, cache: Path | None = Non
         study: name of the study; required if the project contains several.
         cache: folder that keeps the scores, so they are downloaded only once. If None, they are removed at the end.
 
-    Yields:
-        The results of the study.
-
     Raises:
         UserError: if there is no such project or study, no access, or a file is damaged.
         analysis.readers.wandb_server.ServerError: if the server does not answer.
@@ -129,16 +126,7 @@ class _PlanDocuments(NamedTuple):
 
 
 def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Path], where: str) -> _PlanDocuments:
-    """Return the plan with the highest version, and the latest search log and queries.
-
-    Args:
-        wandb_runs: runs of W&B, including those that hold these documents.
-        files: files of complete documents of queries, by id.
-        where: name of the study in errors.
-
-    Raises:
-        UserError: if there is no plan, or a file of queries is missing.
-    """
+    """Return the plan with the highest version, and the latest search log and queries."""
     plans = [run.config for run in wandb_runs if run.job_type == "plan" and "plan" in run.config]
     if not plans:
         raise UserError(where, "no plan among its runs", "the wandb folder of a study")
@@ -201,11 +189,7 @@ def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Mo
 
 
 def _deduplicate_runs(runs: list[Run], value_key: str, where: str) -> dict[str, Run]:
-    """Return the runs that ended, one for each specification: a finished one with the most scores.
-
-    Raises:
-        UserError: if a run has no configuration, or two runs of a specification have different values.
-    """
+    """Return the runs that ended, one for each specification: a finished one with the most scores."""
     unique = dict[str, Run]()
     for run in sorted(
         runs, key=lambda run: (not run.is_finished, -len(run.files), run.id != run.specification_id, run.id)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.readers.evaluated_runs import MEANS_OF_SENTENCE_TRANSFORMERS, parse_metric
 from analysis.readers.predictions import check_means
-from analysis.readers.trec_files import open_binary
+from trainables.text.text_files import open_binary
 from trainables.utils.errors import UTF8_TEXT, UserError
 from trainables.utils.files import read_json
 
@@ -24,10 +24,6 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
 
     The columns are those of `analysis.data.score_table.build_score_table`, or those of `pt.Experiment(...,
     perquery=True)` of PyTerrier: name, qid, measure and value. Where there is a column measure, one measure is read.
-
-    Args:
-        path: path of the file.
-        metric: the measure to read. If None, the only one of the file.
 
     Raises:
         UserError: if the file does not exist, is not such a file, holds means over queries, or does not have the
@@ -93,11 +89,7 @@ def _select_measure(frame: pd.DataFrame, metric: str | None, path: Path) -> pd.D
 
 
 def _check_json(path: Path) -> None:
-    """Say what to do with a JSON file, whatever its name.
-
-    Raises:
-        UserError: if the file begins as JSON.
-    """
+    """Say what to do with a JSON file, whatever its name."""
     try:
         with path.open("rb") as file:
             if not file.read(64).lstrip().startswith((b"{", b"[")):
@@ -113,11 +105,7 @@ def _check_json(path: Path) -> None:
 
 
 def _check_means(names: list[str], path: Path) -> None:
-    """Refuse a table of means.
-
-    Raises:
-        UserError: if the columns are those that PyTerrier or sentence-transformers write means in.
-    """
+    """Refuse a table of means."""
     if {"epoch", "steps"} <= {*names}:
         raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
     if "name" in names and not {"system", "qid"} & {*names} and any(_is_metric(name) for name in names):

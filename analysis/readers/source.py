@@ -19,9 +19,6 @@ def open_results(source: str, study: str | None = None, cache: Path | None = Non
         study: name of the study, if the project on the server contains several.
         cache: folder for scores from a server. If None, they are removed at the end.
 
-    Yields:
-        The results of the study.
-
     Raises:
         UserError: if there is no such study, or a file is damaged.
         analysis.readers.wandb_server.ServerError: if the server does not answer.

@@ -38,13 +38,7 @@ _CONSTANTS = {name: float(name) for name in ("NaN", "Infinity", "-Infinity")}
 
 
 class WandbProject:
-    """Reads the runs of a project while the server is connected and downloads their scores.
-
-    Args:
-        connection: connection to the server.
-        address: address of the project.
-        folder: folder for the downloaded scores.
-    """
+    """Reads the runs of a project while the server is connected and downloads their scores."""
 
     def __init__(self, connection: Connection, address: ProjectAddress, folder: Path) -> None:
         self._connection, self._address, self._folder = connection, address, folder
@@ -85,9 +79,6 @@ class WandbProject:
 
     def read_study(self, study: str) -> tuple[list[WandbRunData], dict[str, Path], list[Run]]:
         """Read a study from its W&B runs.
-
-        Args:
-            study: name of the study.
 
         Returns:
             The documents (plan, searches, queries) without learning curves, the files of queries by id of their
@@ -171,11 +162,7 @@ class WandbProject:
         return [place / QUERIES for place in self._download_artifacts(run, run.id).values()]
 
     def _download_artifacts(self, run: "public.Run", start: str, end: str = "") -> dict[str, Path]:
-        """Download the last version of each artifact with such a name and return the folders by name.
-
-        Raises:
-            UserError: if a file does not have the logged digest.
-        """
+        """Download the last version of each artifact with such a name and return the folders by name."""
         latest: dict[str, wandb.Artifact] = {}
         for artifact in _list_artifacts(run):
             name = artifact.name.partition(":")[0]

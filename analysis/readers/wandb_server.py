@@ -89,9 +89,6 @@ def connect() -> Iterator[Connection]:
 
     A client that the calling process uses already, for runs of its own, goes on as it was.
 
-    Yields:
-        The connection.
-
     Raises:
         UserError: if there is no API key, or a wrong one.
         ServerError: if the server does not answer.

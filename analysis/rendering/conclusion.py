@@ -1,11 +1,12 @@
 """The conclusion of the report: what won, in one or two sentences."""
 
 from collections.abc import Sequence
+from statistics import median
 
 from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.plan import Plan
 from analysis.rendering.cells import format_p_value
-from analysis.stats.comparison import Comparison, compute_median_effect
+from analysis.stats.comparison import Comparison
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER, get_measure
@@ -51,11 +52,10 @@ def _describe_headline(analysis: ReportData) -> str:
         if c.verdict == "equivalent"
     ]
     counts = f"{table.queries:,} {plan.adapt_to_unit('queries')}", f"{table.seeds} seed{'s' * (table.seeds != 1)}"
-    effect = compute_median_effect(known)
+    effects = [c.detectable for c in known if c.detectable is not None]
     if not decided:
-        limit = (
-            f" with {' and '.join(counts)}" if effect is None else f"; {_describe_power(effect, plan.metric, counts)}"
-        )
+        power = _describe_power(median(effects), plan.metric, counts) if effects else ""
+        limit = f"; {power}" if power else f" with {' and '.join(counts)}"
         bounds = _describe_bounds(varying, plan.metric, on[known[0].target or "both"])
         return f"No variant differs significantly from {baseline}{bounds and f': {bounds}'}{limit}.{missing}"
     rest = [c for c in known if c.verdict == "undecided"]

@@ -101,8 +101,7 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
 def _get_own_score(analysis: ReportData, facts: ModelFacts) -> float | None:
     """Return the test score of the model itself: that of its seed, or of the ensemble. None if the study has none."""
     if facts.folders:
-        rows = analysis.ensembles.rows if analysis.ensembles else []
-        return next((row.value for row in rows if row.system == facts.system), None)
+        return next((row.value for row in analysis.ensembles if row.system == facts.system), None)
     configuration, plan = analysis.chosen[facts.system], analysis.results.plan
     assert configuration is not None
     values = configuration.runs[facts.seeds[0]].evaluate_queries(plan.get_split("test"), plan.metric)

@@ -8,7 +8,7 @@ from analysis.data.search_log import SearchLog
 from analysis.readers.missing_runs import count_missing_runs
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
-from trainables.metrics import LOWER_IS_BETTER, get_set_name
+from trainables.metrics import get_set_name
 from trainables.text.text_overlap import describe_overlap
 
 _SEARCH_LUCK = (
@@ -49,7 +49,7 @@ def _describe_search_luck(analysis: ReportData) -> list[str]:
 
 
 def describe_search(plan: Plan, search: SearchLog) -> list[str]:
-    """Describe exhausted budgets, racing, several objectives, and grids without the default."""
+    """Describe exhausted budgets, racing, and grids without the default."""
     notes = [
         f"{log.stopped} stopped the search of {system} after {log.proposed} of {log.wanted} proposals; with such a "
         "limit the results depend on the machine"
@@ -61,13 +61,6 @@ def describe_search(plan: Plan, search: SearchLog) -> list[str]:
         proposed = sum(len(log.proposals) for log in search.systems.values())
         notes.append(
             f"Racing pruned {pruned} of {proposed} configurations: one that was significantly worse got no more seeds"
-        )
-    if len(plan.search_objectives) > 1:
-        named = ", ".join(
-            f"{name} ({'minimize' if name in LOWER_IS_BETTER else 'maximize'})" for name in plan.search_objectives
-        )
-        notes.append(
-            f"The search had several objectives: {named}. The winner is the best of the Pareto front by the first"
         )
     lacking = [
         system

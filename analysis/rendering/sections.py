@@ -58,6 +58,12 @@ _CAPTION = (
     "Comparisons {name} of {metrics}: difference of the means, simultaneous {level:g} % interval, p corrected for "
     "{count} ({correction}). {test}: do these checkpoints differ on new queries; it says nothing about new seeds."
 )
+_ENSEMBLES = (
+    "{metric} on {test}. An ensemble ranks by the mean of its seeds' scores. Gain: over the mean of the seeds, each "
+    "evaluated alone. Differences from the ensemble of the baseline, with {level:g} % intervals and p for all "
+    "{count} at once ({correction}), by tests over queries: for these models, not for other seeds. The plan does not "
+    "declare them: they are exploratory."
+)
 _SCORING = " Role scorer: the difficulty model{seed}; it only computes difficulty scores and belongs to no system."
 
 
@@ -180,16 +186,24 @@ def build_corrections_section(analysis: ReportData) -> Section:
 
 
 def _build_ensemble_section(analysis: ReportData) -> Section | None:
-    table = analysis.ensembles
-    if table is None:
+    plan, ensembles = analysis.results.plan, analysis.ensembles
+    if not ensembles:
         return None
+    correction = plan.headline.correction
     header = ["ensemble", "mean of the seeds", "ensemble's", "gain", "from the baseline's", "interval", "p", "verdict"]
     rows = [
         [row.system, f"{row.mean:.4f}", f"{row.value:.4f}", f"{row.value - row.mean:+.4f}",
-         *_format_ensemble_comparison(row.comparison, table.correction)]
-        for row in table.rows
+         *_format_ensemble_comparison(row.comparison, correction)]
+        for row in ensembles
     ]  # fmt: skip
-    return Section("Ensembles of the seeds", header, rows, table.legend)
+    legend = _ENSEMBLES.format(
+        metric=plan.metric,
+        test=plan.test_split,
+        level=100 * (1 - plan.alpha),
+        count=sum(row.comparison is not None for row in ensembles),
+        correction=correction,
+    )
+    return Section("Ensembles of the seeds", header, rows, legend)
 
 
 def _format_ensemble_comparison(c: Comparison | None, correction: str) -> list[str]:
@@ -211,7 +225,7 @@ def build_runs_section(analysis: ReportData) -> Section:
     """Build the table of all runs, including those that were killed."""
     plan = analysis.results.plan
     splits = (plan.search_split, plan.test_split)
-    further = [name for name in dict.fromkeys([*plan.search_objectives, *LOWER_IS_BETTER]) if name != plan.metric]
+    further = [name for name in LOWER_IS_BETTER if name != plan.metric]
     logged_keys = {key for run in analysis.results.runs for key in run.summary}
     keys = [f"{split}/{name}" for name in further for split in splits if f"{split}/{name}" in logged_keys]
     header = ["system", "settings", "seed", "W&B run", "role", "state", *(f"{s} {plan.metric}" for s in splits),

@@ -49,10 +49,10 @@ def _join_with_digest(name: str, digest: str | None) -> str:
 
 def _list_layers(model: Mapping[str, Any]) -> Iterator[str]:
     if model:
-        yield str(model.get("layers") or "all")
+        yield str(model.get("num_layers") or "all")
     if frozen := model.get("frozen_layers"):
         yield f"the first {frozen} frozen"
-    if fresh := model.get("fresh_layers"):
+    if fresh := model.get("reinit_layers"):
         yield f"the last {fresh} with random weights"
 
 

@@ -1,8 +1,7 @@
 """Comparison of a family of systems from paired differences: tests, corrections, intervals, verdicts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any, Literal, NamedTuple
 
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
@@ -226,12 +225,6 @@ class ComparisonFamily:
     is_correlation: bool = False
     split: str | None = None
     poolable: Sequence[bool] = ()
-
-
-def compute_median_effect(comparisons: Iterable[Comparison]) -> float | None:
-    """Return the median of the minimum detectable effects; None if there is none."""
-    effects = [c.detectable for c in comparisons if c.detectable is not None]
-    return median(effects) if effects else None
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:

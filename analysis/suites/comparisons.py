@@ -134,10 +134,6 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     """Return the headline comparisons of all studies, corrected together.
 
     A comparison that was declared and is not complete counts in the correction.
-
-    Args:
-        plan: plan of the suite.
-        reports: reports of the studies by key.
     """
     known = [
         (key, comparison)
@@ -157,12 +153,7 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
 
 
 def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> list[AverageComparison]:
-    """Return the average over the columns of every comparison that all studies of a row have declared.
-
-    Args:
-        plan: plan of the suite.
-        reports: reports of the studies by key.
-    """
+    """Return the average over the columns of every comparison that all studies of a row have declared."""
     rows = [group for group in plan.list_rows() if len(group) > 1]
     declared = [
         (group, pair)

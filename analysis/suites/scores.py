@@ -1,14 +1,10 @@
 """Tables of scores of a suite: systems by column, gains, and published beside measured scores."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
-from analysis.suites.comparisons import (
-    count_comparisons,
-    find_common_metric,
-    has_one_protocol,
-)
+from analysis.suites.comparisons import count_comparisons, find_common_metric, has_one_protocol
 from analysis.suites.data import SuiteData
 from analysis.suites.plan import PlannedStudy, PublishedScore, SuitePlan
 from analysis.tables.main import ReportData, SystemRow
@@ -20,34 +16,25 @@ _NOTHING = "-"
 
 
 def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) -> Section:
-    """Build the systems by column, as the papers' tables have them.
-
-    Args:
-        data: the suite.
-        group: studies that differ in the column only.
-        split: dev or test.
-    """
-    plan, reports = data.plan, [data.reports.get(study.key) for study in group]
-    rows = [_index_rows(report) for report in reports]
-    systems, baselines = _list_systems(reports), _list_baselines(reports)
+    """Build the systems of studies that differ in the column only by column, on dev or test."""
+    plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
+    metric, first = find_common_metric(present), next(iter(_list_baselines(present)), "")
+    has_average = len(group) > 1 and metric is not None and has_one_protocol(present)
     marked = [_build_marks(data, study, split) for study in group]
-    scores = {name: [_get_score(by_system.get(name), split) for by_system in rows] for name in systems}
-    present = [report for report in reports if report]
-    has_average = len(group) > 1 and find_common_metric(present) is not None and has_one_protocol(present)
-    averages = {name: _average(scores[name]) for name in systems} if has_average else {}
-    first = _find_first_baseline(reports)
-    base = averages.get(first) if first else None
-    metric = find_common_metric(filter(None, reports))
-    header = ["system", *(_title_column(plan, study, reports) for study in group)]
-    header += ["average", "gain"] if has_average else []
+    averages = {
+        name: _average([_get_mean(own.get(name), split) for own in rows]) if has_average else None
+        for name in _list_systems(present)
+    }
     cells = []
-    for name in systems:
-        row = [name]
-        for score, by_system, marks in zip(scores[name], rows, marked, strict=True):
-            row.append(_format_cell(score, by_system.get(name), marks.get(name, "")))
+    for name, average in averages.items():
+        columns = zip(rows, marked, strict=True)
+        cells.append([name, *(_format_cell(own.get(name), split, marks.get(name, "")) for own, marks in columns)])
         if has_average:
-            row += [_format_mean(averages[name]), _format_percent(_compute_gain(averages[name], base, metric))]
-        cells.append(row)
+            gain = _compute_gain(average, averages.get(first), metric)
+            cells[-1] += [_NOTHING if average is None else f"{average:.4f}", _format_percent(gain)]
+    header = ["system", *(_title_column(data, study, metric) for study in group)]
+    header += ["average", "gain"] if has_average else []
+    baselines = list(dict.fromkeys(name for report in present for name in report.results.plan.mark_baselines))[:2]
     legend = f"Mean ± standard deviation over seeds{f' of {metric}' if metric else ''}. "
     if split == "test":
         number = count_comparisons(plan, data.reports)
@@ -57,32 +44,26 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
         )
     else:
         legend += "Scores of the chosen configurations on the split by which they were chosen. "
-        if any(map(any, (marks.values() for marks in marked))):
+        if any(mark for marks in marked for mark in marks.values()):
             legend += f"Marks: {format_marks_legend(baselines)}, corrected within each study. "
     if has_average:
         legend += f"Gain: of the average, relative to {first}; positive is better. "
-    legend += _describe_candidates(plan, group, data.reports)
+    legend += _describe_candidates(data, group)
     return Section(f"On {split}{_describe_row(plan, group)}", header, cells, legend.strip(), len(header) > 6)
 
 
 def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
-    """Build the gains over the first baseline in percent, and their mean.
-
-    Args:
-        data: the suite.
-        group: studies that differ in the column only.
-    """
-    plan, reports = data.plan, [data.reports.get(study.key) for study in group]
-    rows, first = [_index_rows(report) for report in reports], _find_first_baseline(reports)
-    metrics = [_get_metric(report) for report in reports]
-    bases = [_get_mean(_get_score(by_system.get(first or ""), "test")) for by_system in rows]
+    """Build the gains over the first baseline in percent, and their mean."""
+    plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
+    first = next(iter(_list_baselines(present)), None)
+    reports = [data.reports.get(study.key) for study in group]
+    metrics = [report.results.plan.metric if report else None for report in reports]
+    bases = [_get_mean(own.get(first or ""), "test") for own in rows]
     cells = []
-    for name in [name for name in _list_systems(reports) if name != first]:
-        means = [_get_mean(_get_score(by_system.get(name), "test")) for by_system in rows]
+    for name in [name for name in _list_systems(present) if name != first]:
+        means = [_get_mean(own.get(name), "test") for own in rows]
         gains = [_compute_gain(*each) for each in zip(means, bases, metrics, strict=True)]
-        known = [gain for gain in gains if gain is not None]
-        is_known = len(known) == len(gains) and has_one_protocol(filter(None, reports))
-        mean = sum(known) / len(known) if is_known else None
+        mean = _average(gains) if has_one_protocol(present) else None
         cells.append([name, *map(_format_percent, [*gains, mean])])
     header = ["system", *(study.labels[plan.columns] for study in group), "mean"]
     legend = f"Gain of the mean over seeds, in percent of {first}; positive is better. Mean: of the gains."
@@ -93,29 +74,23 @@ def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[
     """Build the published scores beside the measured ones, and the gains of both over the same baseline.
 
     It is the first baseline that has a published score.
-
-    Args:
-        data: the suite.
-        group: studies that differ in the column only.
     """
     published, plan = data.plan.published, data.plan
-    if published is None or not any(published.get_scores(study) for study in group):
+    known = {name for study in group for name in (published.get_scores(study) if published else ())}
+    if published is None or not known:
         return []
-    reports = [data.reports.get(study.key) for study in group]
-    baselines, rows = _list_baseline_systems(reports), []
-    known = {name for study in group for name in published.get_scores(study)}
-    first = next((name for name in baselines if name in known), baselines[0] if baselines else None)
-    for study, report in zip(group, reports, strict=True):
-        theirs, own = published.get_scores(study), _index_rows(report)
-        theirs_first = theirs.get(first) if first else None
-        own_first = _get_score(own.get(first), published.split) if first else None
-        systems = [name for name in _list_systems([report]) if name in own or name in theirs]
-        for name in [*systems, *(name for name in theirs if name not in systems)]:
-            score = _get_score(own.get(name), published.split)
+    baselines, rows = _list_baselines(_list_reports(data, group)), []
+    first = next((name for name in baselines if name in known), next(iter(baselines), ""))
+    for study, own in zip(group, _index_rows(data, group), strict=True):
+        theirs = published.get_scores(study)
+        systems = [name for name in _list_systems(_list_reports(data, [study])) if name in own or name in theirs]
+        for name in dict.fromkeys([*systems, *theirs]):
+            score, base = _get_score(own.get(name), published.split), _get_score(own.get(first), published.split)
+            is_base = name == first
             rows.append([
                 study.labels[plan.columns], name, _format_published(theirs.get(name)), format_score(score),
-                _format_difference(theirs.get(name), theirs_first if name != first else None, published.metric),
-                _format_difference(score, own_first if name != first else None, published.metric),
+                _format_difference(theirs.get(name), None if is_base else theirs.get(first), published.metric),
+                _format_difference(score, None if is_base else base, published.metric),
             ])  # fmt: skip
     header = [plan.columns, "system", "published", "measured", "published gain", "measured gain"]
     legend = (
@@ -125,30 +100,27 @@ def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[
     return [Section(f"Published and measured{_describe_row(plan, group)}", header, rows, legend)]
 
 
-def _index_rows(report: ReportData | None) -> dict[str, SystemRow]:
-    return {row.system: row for row in report.table.rows} if report else {}
+def _list_reports(data: SuiteData, group: Sequence[PlannedStudy]) -> list[ReportData]:
+    return [data.reports[study.key] for study in group if study.key in data.reports]
 
 
-def _list_systems(reports: list[ReportData | None]) -> list[str]:
+def _index_rows(data: SuiteData, group: Sequence[PlannedStudy]) -> list[dict[str, SystemRow]]:
+    """Return the rows of each study's main table by system; none for a study without results."""
+    reports = [data.reports.get(study.key) for study in group]
+    return [{row.system: row for row in report.table.rows} if report else {} for report in reports]
+
+
+def _list_systems(reports: Sequence[ReportData]) -> list[str]:
     """Return all systems: those of the plans in their order, then those that only comparisons name, such as BM25."""
-    plans = [report.results.plan for report in reports if report]
-    own = dict.fromkeys(name for plan in plans for name in plan.systems)
-    return [*own, *dict.fromkeys(name for plan in plans for name in plan.all_systems if name not in own)]
+    plans = [report.results.plan for report in reports]
+    own = [name for plan in plans for name in plan.systems]
+    return list(dict.fromkeys([*own, *(name for plan in plans for name in plan.all_systems)]))
 
 
-def _list_baseline_systems(reports: list[ReportData | None]) -> list[str]:
+def _list_baselines(reports: Sequence[ReportData]) -> list[str]:
     """Return the systems that others are compared with, in order of the marks."""
-    groups = [group for report in reports if report for group in report.results.plan.mark_groups]
+    groups = [group for report in reports for group in report.results.plan.mark_groups]
     return list(dict.fromkeys(baseline for group in groups for _, baseline in group.pairs))
-
-
-def _find_first_baseline(reports: list[ReportData | None]) -> str | None:
-    return next(iter(_list_baseline_systems(reports)), None)
-
-
-def _list_baselines(reports: list[ReportData | None]) -> list[str]:
-    """Return what systems are compared with, in words, for the legend of the marks."""
-    return list(dict.fromkeys(name for report in reports if report for name in report.results.plan.mark_baselines))[:2]
 
 
 def _build_marks(data: SuiteData, study: PlannedStudy, split: str) -> dict[str, str]:
@@ -162,32 +134,31 @@ def _build_marks(data: SuiteData, study: PlannedStudy, split: str) -> dict[str, 
     return build_marks(report.results.plan, own)
 
 
-def _title_column(plan: SuitePlan, study: PlannedStudy, reports: list[ReportData | None]) -> str:
-    """Return the label of a column, with its metric if the columns have different ones."""
-    label = study.labels[plan.columns]
-    own = next((report for report in reports if report and report.results.plan.study == study.study), None)
-    if own is None or find_common_metric(filter(None, reports)) is not None:
-        return label
-    return f"{label} ({own.results.plan.metric})"
+def _title_column(data: SuiteData, study: PlannedStudy, metric: str | None) -> str:
+    """Return the label of a column, with its metric if the columns have no common one."""
+    label, report = study.labels[data.plan.columns], data.reports.get(study.key)
+    return label if report is None or metric else f"{label} ({report.results.plan.metric})"
 
 
 def _get_score(row: SystemRow | None, split: str) -> Score | None:
     return None if row is None else row.test if split == "test" else row.dev
 
 
-def _average(scores: list[Score | None]) -> float | None:
-    means = [score[0] for score in scores if score is not None]
-    return sum(means) / len(means) if len(means) == len(scores) else None
+def _get_mean(row: SystemRow | None, split: str) -> float | None:
+    score = _get_score(row, split)
+    return None if score is None else score[0]
 
 
-def _format_cell(score: Score | None, row: SystemRow | None, marks: str) -> str:
+def _average(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
+
+
+def _format_cell(row: SystemRow | None, split: str, marks: str) -> str:
+    score = _get_score(row, split)
     if score is None:
         return "incomplete" if row is not None and row.note else _NOTHING
     return f"{format_score(score)} {marks}".rstrip()
-
-
-def _format_mean(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.4f}"
 
 
 def _compute_gain(value: float | None, base: float | None, metric: str | None) -> float | None:
@@ -197,30 +168,17 @@ def _compute_gain(value: float | None, base: float | None, metric: str | None) -
     return 100 * (value - base) / abs(base) * (-1 if metric in LOWER_IS_BETTER else 1)
 
 
-def _get_metric(report: ReportData | None) -> str | None:
-    return report.results.plan.metric if report else None
-
-
 def _format_percent(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:+.2f} %"
 
 
-def _get_mean(score: Score | None) -> float | None:
-    return None if score is None else score[0]
-
-
-def _describe_candidates(plan: SuitePlan, group: list[PlannedStudy], reports: Mapping[str, ReportData]) -> str:
+def _describe_candidates(data: SuiteData, group: list[PlannedStudy]) -> str:
     """Return a sentence on the candidates that are ranked, by column if they differ; empty if there are none."""
-    known = {
-        study.labels[plan.columns]: reports[study.key].results.plan.candidates
-        for study in group
-        if study.key in reports
-    }
-    if not any(known.values()):
-        return ""
-    if len({*known.values()}) == 1:
-        return f"Candidates: {next(iter(known.values()))}."
-    return f"Candidates: {'; '.join(f'{label}: {text}' for label, text in known.items() if text)}."
+    labels = [study.labels[data.plan.columns] for study in group if study.key in data.reports]
+    texts = [report.results.plan.candidates for report in _list_reports(data, group)]
+    if len({*texts}) > 1:
+        texts = [f"{label}: {text}" for label, text in zip(labels, texts, strict=True) if text]
+    return f"Candidates: {'; '.join(dict.fromkeys(texts))}." if any(texts) else ""
 
 
 def _describe_row(plan: SuitePlan, group: list[PlannedStudy]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
 from analysis.checks.ranks import RankedSystem
 from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
-from analysis.comparisons.ensembles import EnsembleTable, build_ensemble_table
+from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
 from analysis.comparisons.looks import Looks, stop_at_look
 from analysis.data.configurations import (
     Configuration,
@@ -89,7 +89,7 @@ class ReportData:
     looks: Looks | None
     confirmed: list[ConfirmedConfiguration]
     strata: StrataTable | None
-    ensembles: EnsembleTable | None
+    ensembles: list[EnsembleRow]
     ranks: list[RankedSystem]
     outlying_seeds: list[OutlyingSeed]
     """The test runs that look collapsed, or whose system's other seeds do."""
@@ -119,7 +119,7 @@ def build_report_data(results: Results) -> ReportData:
         looks=looks,
         confirmed=build_confirmation(results, configurations),
         strata=build_strata_table(results, configurations, chosen),
-        ensembles=build_ensemble_table(results, chosen),
+        ensembles=build_ensembles(results, chosen),
         ranks=rank_headline_systems(plan, chosen),
         outlying_seeds=outlying,
         by_metric=build_metric_section(plan, chosen, comparisons),

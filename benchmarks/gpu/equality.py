@@ -14,7 +14,7 @@ from benchmarks.gpu.parts import Place
 from benchmarks.gpu.report import Row, checked, confirmed
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import NO_DROPOUT
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings
 
 _TOLERANCES = {"scores": 1e-4, "gradients": 1e-3}

@@ -97,7 +97,7 @@ def run_trials(place: Place, model: Path, data: Path, number: int) -> Scores:
                     action=action,
                     metric=_METRIC,
                     cache=cache,
-                    stages=str(place.folder / f"checkpoints-{number}"),
+                    checkpoints=str(place.folder / f"checkpoints-{number}"),
                     model_path=model,
                 )
                 scores[f"{name} seed {seed} {action}"] = finish(trial).scores

@@ -17,8 +17,8 @@ from pydantic_core import PydanticUndefined
 from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.workflows.choices import SECTIONS as CHOICES
+from trainables.utils.base_settings import MAX_COUNT
 from trainables.utils.cli import print_escaped
-from trainables.utils.settings import MAX_COUNT
 
 _INTRODUCTION = """\
 # Configuration
@@ -33,9 +33,6 @@ and `training.negatives = 9` do not fit together, so a cross-encoder study sets 
 On the command line, `KEY=VALUE` replaces a value: `training.epochs=3`, `seeds='[1, 2]'`, `task.path=none`. The word
 `none` unsets a key there. In a study file, leave the key out: TOML has no word for it. `${NAME}` in a value is replaced
 by the environment variable `NAME`, in the file as on the command line.
-
-A key that has a second name shows it below the first. Both mean the same in a study file and on the command line; see
-the [glossary](../glossary.md#keys-and-options-with-two-names).
 
 ## Run ids
 
@@ -99,7 +96,7 @@ def describe_type(key: StudyKey) -> str:
         >>> describe_type(keys["task.sampler.words"]), describe_type(keys["search.switch"])[:28]
         ('`"plain"` or `"stemmed"`', 'list of increasing numbers, ')
     """
-    if key.field == "trainable":
+    if key.name == "trainable":
         return _format_names(STUDY_TYPES)
     (kind,) = list_value_types(key.annotation)
     text = _describe(kind, key.metadata)
@@ -133,9 +130,8 @@ def _collect_sections() -> list[_Section]:
 
 def _make_row(key: StudyKey, answer: str) -> _Row:
     name = f"`{key.name}`{{ #{key.name} }}"
-    other = f"<br>also `{key.other_name}`" if key.other_name else ""
-    default = DEFAULT_STUDY_TYPE if key.field == "trainable" else key.default
-    return name + other, describe_type(key), _format_default(default), _mark_keys(_escape(key.meaning)), answer
+    default = DEFAULT_STUDY_TYPE if key.name == "trainable" else key.default
+    return name, describe_type(key), _format_default(default), _mark_keys(_escape(key.meaning)), answer
 
 
 def _iter_lines(sections: Iterable[_Section]) -> Iterator[str]:

@@ -5,24 +5,17 @@ from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
-from pydantic.fields import FieldInfo
-
-from search_spaces.registry import get_study_type
-from study.config.key_names import get_study_file_key
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.workflows.choices import read_field_docs
-from trainables.utils.settings import Settings
-
-N_CONFIGURATIONS = "search.trials"
-"""Field with a key for every variant."""
+from trainables.utils.base_settings import Settings
 
 
 class StudyKey(NamedTuple):
     """A key of a study file.
 
     Attributes:
-        field: dotted name of the field, by which hashes and results call it.
+        name: dotted name.
         annotation: type of the field.
         metadata: constraints and validators of the type.
         default: default of the field; `PydanticUndefined` if the key is required.
@@ -30,7 +23,7 @@ class StudyKey(NamedTuple):
         owner: class that defines the table of the key.
     """
 
-    field: str
+    name: str
     annotation: Any
     metadata: tuple[Any, ...]
     default: Any
@@ -38,19 +31,9 @@ class StudyKey(NamedTuple):
     owner: type[Settings]
 
     @property
-    def name(self) -> str:
-        """Dotted key as documentation and messages write it."""
-        return get_study_file_key(self.field)
-
-    @property
-    def other_name(self) -> str | None:
-        """Second name of the key, or None if it has one name."""
-        return self.field if self.field != self.name else None
-
-    @property
     def section(self) -> str:
         """Table of the study file, or an empty string for the keys above all tables."""
-        return self.name.rpartition(".")[0].removesuffix(".n_configurations")
+        return self.name.rpartition(".")[0]
 
 
 def list_study_keys(trainable: str) -> list[StudyKey]:
@@ -59,34 +42,18 @@ def list_study_keys(trainable: str) -> list[StudyKey]:
     Raises:
         KeyError: if a field has no docstring.
     """
-    return list(_iter_keys(get_study_class(trainable), "", trainable))
+    return list(_iter_keys(get_study_class(trainable), ""))
 
 
-def _iter_keys(model: type[Settings], prefix: str, trainable: str) -> Iterator[StudyKey]:
+def _iter_keys(model: type[Settings], prefix: str) -> Iterator[StudyKey]:
     base = Study if issubclass(model, Study) else model
     docs = read_field_docs(base)
     for name, field in model.model_fields.items():
-        dotted = prefix + (field.alias or name)
+        dotted = prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            yield from _iter_keys(field.annotation, f"{dotted}.", trainable)
+            yield from _iter_keys(field.annotation, f"{dotted}.")
         else:
             yield StudyKey(dotted, field.annotation, tuple(field.metadata), field.default, _clean(docs[name]), base)
-            if dotted == N_CONFIGURATIONS:
-                yield from _iter_variant_keys(field, trainable, base)
-
-
-def _iter_variant_keys(field: FieldInfo, trainable: str, owner: type[Settings]) -> Iterator[StudyKey]:
-    """Yield the key of every variant for its number of configurations."""
-    study_type = get_study_type(trainable)
-    annotation: Any = field.annotation
-    for variant in study_type.default_variants or study_type.variants:
-        row = study_type.variants[variant]
-        meaning = f"The number for {variant}, at most all configurations of its grid."
-        if variant == study_type.baseline:
-            meaning = f"The number for {variant}. It has nothing to search unless a training setting is searched."
-        yield StudyKey(
-            f"{N_CONFIGURATIONS}.{variant}", annotation.__args__[1], (), row.n_configurations, meaning, owner
-        )
 
 
 def list_value_types(annotation: Any) -> list[Any]:

@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, parse_pacing
-from search_spaces.settings import Seed, Shares, check_distinct, check_increasing, expect
+from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, check_pacing
+from search_spaces.search_settings import Seed, Shares, check_distinct, check_increasing, expect
+from trainables.curriculum.curriculum_settings import DifficultyWords
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.curriculum.settings import DifficultyWords
-from trainables.specs.base import Epochs, is_unset
+from trainables.specs.base import Epochs
+from trainables.utils.base_settings import PositiveInt, Settings
 from trainables.utils.registry import PLUGINS_HINT
-from trainables.utils.settings import PositiveInt, Settings
 
 
 class CurriculumSearch(Settings):
@@ -33,7 +33,7 @@ class CurriculumSearch(Settings):
     there is one system, CL.
     """
     pacing: Annotated[
-        tuple[Annotated[str, AfterValidator(parse_pacing)], ...],
+        tuple[Annotated[str, AfterValidator(check_pacing)], ...],
         AfterValidator(check_distinct),
         expect(
             "a list of distinct names out of ",
@@ -60,19 +60,19 @@ class CurriculumSearch(Settings):
     """T, the step from which all queries are sampled, as a share of the training steps."""
     seed: Seed = 0
     """Seed of the scoring run, whose weights compute BERT_pred and BERT_loss: BERT with the settings of the study."""
-    scorer_epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
+    scorer_epochs: Epochs | None = None
     """Length of the training of the scoring run in epochs, e.g. 2 on MSDialog (Penha and Hauff 2020, their code).
 
     It is converted to `scorer_instances` once, when a study starts. If None, `scorer_instances` applies.
     """
-    scorer_instances: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    scorer_instances: PositiveInt | None = None
     """Training instances of the scoring run. If None, as many as a run of the study has."""
     vectors: Annotated[str, Field(min_length=1)] | None = None
     """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
 
     If None, the input embeddings of the model are used.
     """
-    words: Annotated[DifficultyWords, Field(exclude_if=lambda it: it == "plain")] = "plain"
+    words: DifficultyWords = "plain"
     """Words of sigma_SM, sigma_BM25 and AP_BM25.
 
     plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between

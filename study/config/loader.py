@@ -10,13 +10,13 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
-from study.config.key_names import Source, get_study_file_key, make_key_conflict, rename_to_fields
 from study.config.paths import find_unusable_paths
 from study.config.schema import Study
 from study.config.sources import (
@@ -33,9 +33,9 @@ from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
 from trainables.specs.base import BaseTaskSettings
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.plugins import load_plugins
-from trainables.utils.settings import Settings
 
 __all__ = ["Study", "list_known_keys", "load_layered_study", "load_study"]
 
@@ -54,7 +54,7 @@ _ALTERNATIVES = {
     "curriculum": (("scorer_epochs", "scorer_instances"),),
 }
 """Table -> keys of which a study has one."""
-_TRIALS = "search.trials."
+_N_CONFIGURATIONS = "search.n_configurations."
 
 
 def list_known_keys() -> set[str]:
@@ -114,17 +114,15 @@ def load_layered_study(
     _load_plugins(parsed)
     model = _select_study_class(parsed)
     known = list(_iter_known_keys(model))
-    first, *others = [rename_to_fields(place, settings, known) for place, settings in parsed]
-    _check_trainable(model, known, [first, *others])
-    data, places, written_keys = first.data, dict[str, str](), first.written_keys
-    mistakes = [*first.errors, *_find_unknown_keys(known, first, data)]
-    for place, group in groupby(others, key=lambda other: other.place):
-        own_places, given = dict[str, str](), list(group)
-        mistakes += _find_conflicting_overrides(given)
-        for other in given:
-            mistakes += [*other.errors, *_find_unknown_keys(known, other, other.data)]
-            _merge(data, other.data, place, own_places)
-            written_keys |= other.written_keys
+    _check_trainable(model, known, parsed)
+    data, places = parsed[0][1], dict[str, str]()
+    mistakes = list(_find_unknown_keys(known, source, data))
+    for place, group in groupby(parsed[1:], key=itemgetter(0)):
+        own_places, given = dict[str, str](), [settings for _, settings in group]
+        mistakes += _find_conflicting_overrides(place, given)
+        for settings in given:
+            mistakes += _find_unknown_keys(known, place, settings)
+            _merge(data, settings, place, own_places)
         _drop_overridden_alternatives(data, own_places)
         places |= own_places
     if mode := os.environ.get("WANDB_MODE"):
@@ -136,13 +134,10 @@ def load_layered_study(
     try:
         study = _validate_study(model, data)
     except ValidationError as error:
-        mistakes += _explain_errors(error, source, places, written_keys, no_other_errors=not mistakes)
+        mistakes += _explain_errors(error, source, places, no_other_errors=not mistakes)
     else:
         unusable = [] if is_draft else find_unusable_paths(study)
-        mistakes += [
-            UserError(f"{places.get(key, source)}: {_get_shown_key(key, written_keys)}", value, expected)
-            for key, value, expected in unusable
-        ]
+        mistakes += [UserError(f"{places.get(key, source)}: {key}", *rest) for key, *rest in unusable]
     raise_if_any(mistakes)
     return study
 
@@ -172,18 +167,14 @@ def _validate_study(model: type[Study], data: dict[str, Any]) -> Study:
     return validate(data | {"confirm": data["confirm"] | {"seeds": seeds}})
 
 
-def _find_conflicting_overrides(overrides: Sequence[Source]) -> Iterator[UserError]:
-    """Yield an error for every setting that the overrides give two values, or by two keys."""
-    seen: dict[str, tuple[str, Any]] = {}
+def _find_conflicting_overrides(place: str, overrides: Sequence[Mapping[str, Any]]) -> Iterator[UserError]:
+    """Yield an error for every setting that the overrides give two values."""
+    seen = dict[str, Any]()
     for override in overrides:
-        for field, value in _iter_leaves(override.data):
-            key = override.written_keys[field]
-            earlier_key, earlier = seen.setdefault(field, (key, value))
-            if earlier_key != key:
-                yield make_key_conflict(override.place, key, earlier_key)
-            elif repr(earlier) != repr(value):
+        for key, value in _iter_leaves(override):
+            if repr(earlier := seen.setdefault(key, value)) != repr(value):
                 twice = f"given twice, as {format_value(earlier)} and {format_value(value)}"
-                yield UserError(f"{override.place}: {key}", twice, "one value")
+                yield UserError(f"{place}: {key}", twice, "one value")
 
 
 def _iter_leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -242,51 +233,53 @@ def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> typ
         raise UserError(f"{place}: trainable", format_value(name), str(error)) from None
 
 
-def _check_trainable(model: type[Study], known: Sequence[str], sources: Sequence[Source]) -> None:
+def _check_trainable(
+    model: type[Study], known: Sequence[str], sources: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
     """Check that the keys of a study are not those of a trainable that it forgot to name.
 
     Raises:
         UserError: if no trainable is named, and all unknown keys are known to the same other trainable.
     """
-    if any("trainable" in source.data for source in sources):
+    if any("trainable" in data for _, data in sources):
         return
-    unknown = {key: source for source in sources for key, _ in _iter_leaves(source.data) if key not in known}
+    unknown = {key: place for place, data in sources for key, _ in _iter_leaves(data) if key not in known}
     for name in STUDY_TYPES if unknown else ():
         other = get_study_class(name)
         if other is not model and unknown.keys() <= {*_iter_known_keys(other)}:
-            source, keys = next(iter(unknown.values())), ", ".join(get_study_file_key(key) for key in unknown)
-            raise UserError(f"{source.place}: trainable", "none", f'trainable = "{name}", which has the keys {keys}')
+            place, keys = next(iter(unknown.values())), ", ".join(unknown)
+            raise UserError(f"{place}: trainable", "none", f'trainable = "{name}", which has the keys {keys}')
 
 
 def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted name of every field of a study, with `cache` for `caching`."""
-    for field_name, field in model.model_fields.items():
-        name = field.alias or field_name
+    """Yield the dotted name of every field of a study."""
+    for name, field in model.model_fields.items():
         yield prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
             yield from _iter_known_keys(field.annotation, f"{prefix}{name}.")
     if issubclass(model, Study) and model is not Study:
         study_type = get_study_type(model.model_fields["trainable"].default)
-        yield from (f"{_TRIALS}{variant}" for variant in study_type.variants)
+        yield from (f"{_N_CONFIGURATIONS}{variant}" for variant in study_type.variants)
 
 
 def _find_unknown_keys(
-    known: Sequence[str], source: Source, data: Mapping[str, Any], prefix: str = ""
+    known: Sequence[str], place: str, data: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[UserError]:
     """Yield an error for every key that no study of this trainable has."""
     for name, value in data.items():
         key = prefix + name
-        if key not in known and not (prefix == _TRIALS and CURRICULUM_PATTERN.fullmatch(name)):
-            where = f"{source.place}: {truncate(source.written_keys[key])}"
+        if "." in name:
+            yield UserError(f"{place}: {key}", f"{name!r} in quotes", "a key without a dot in it")
+        elif key not in known and not (prefix == _N_CONFIGURATIONS and CURRICULUM_PATTERN.fullmatch(name)):
             hint = _suggest_variant(value, known) or _suggest_key(key, known)
-            yield UserError(where, format_value(value), f"a known key; {hint}")
+            yield UserError(f"{place}: {truncate(key)}", format_value(value), f"a known key; {hint}")
         elif isinstance(value, dict) and any(other.startswith(f"{key}.") for other in known):
-            yield from _find_unknown_keys(known, source, value, f"{key}.")
+            yield from _find_unknown_keys(known, place, value, f"{key}.")
 
 
 def _suggest_variant(value: object, known: Sequence[str]) -> str | None:
     """Return a hint for the value of an unknown key that is the name of a variant, such as a loss, or None."""
-    variants = (key.removeprefix(_TRIALS) for key in known if key.startswith(_TRIALS))
+    variants = (key.removeprefix(_N_CONFIGURATIONS) for key in known if key.startswith(_N_CONFIGURATIONS))
     names = {re.sub("[-_]", "", variant).lower(): variant for variant in variants}
     variant = names.get(re.sub("[-_]", "", value).lower()) if isinstance(value, str) else None
     return variant and f'did you mean variants = ["{variant}"]?'
@@ -296,25 +289,19 @@ def _suggest_key(key: str, known: Sequence[str]) -> str:
     """Return a hint for an unknown key.
 
     The candidates, best first, are a nearly equal key of the same table, a key of the same name in another table, and a
-    similar key of the same table. Without any candidate the hint lists the keys of the table. A key is compared by the
-    name of its field, too, but the hint has its key in study files.
+    similar key of the same table. Without any candidate the hint lists the keys of the table.
     """
     table, _, name = key.rpartition(".")
-    shown = {field: get_study_file_key(field) for field in known}
-    names = [(other.rpartition(".")[2], field) for field in known for other in (shown[field], field)]
-    siblings = {other: shown[field] for other, field in names if field.rpartition(".")[0] == table}
-    close = [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.9)]
-    close += [shown[field] for other, field in names if other == name]
-    close += [siblings[other] for other in difflib.get_close_matches(name, siblings, n=1, cutoff=0.7)]
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(dict.fromkeys(siblings.values()))}"
+    names = [(other.rpartition(".")[2], other) for other in known]
+    siblings = {last: other for last, other in names if other.rpartition(".")[0] == table}
+    close = [siblings[last] for last in difflib.get_close_matches(name, siblings, n=1, cutoff=0.9)]
+    close += [other for last, other in names if last == name]
+    close += [siblings[last] for last in difflib.get_close_matches(name, siblings, n=1, cutoff=0.7)]
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(siblings.values())}"
 
 
 def _explain_errors(
-    error: ValidationError,
-    source: str,
-    places: Mapping[str, str],
-    written_keys: Mapping[str, str],
-    no_other_errors: bool,
+    error: ValidationError, source: str, places: Mapping[str, str], no_other_errors: bool
 ) -> Iterator[UserError]:
     """Yield the first of pydantic's errors for each key; `_find_unknown_keys` reports the unknown keys.
 
@@ -322,7 +309,6 @@ def _explain_errors(
         error: the validation error of a study.
         source: the name or file of the study.
         places: by dotted key, the place that set it, for the keys that something else than `source` set.
-        written_keys: by dotted key, the key as the user wrote it.
         no_other_errors: whether nothing else is wrong. Otherwise conflicts between settings are not reported, because
             another error may be their only cause.
     """
@@ -341,12 +327,7 @@ def _explain_errors(
                 continue
             reported.add(key)
             place = next((places[name] for name in (key, *related) if name in places), source)
-            yield UserError(f"{place}: {_get_shown_key(key, written_keys)}", shown, expected)
-
-
-def _get_shown_key(field: str, written_keys: Mapping[str, str]) -> str:
-    """Return the key of a field as the user wrote it; if the user did not, its key in study files."""
-    return written_keys.get(field) or get_study_file_key(field)
+            yield UserError(f"{place}: {key}", shown, expected)
 
 
 def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:

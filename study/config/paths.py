@@ -33,15 +33,15 @@ def find_unusable_paths(study: Study) -> Iterator[tuple[str, str, str]]:
         yield "model.name", repr(name), f"a folder with config.json; {folder} {state}"
     for key, text, path, url_key in (
         ("output.folder", study.output.folder or "", study.folder, "output.remote"),
-        ("cache.folder", study.caching.folder, study.cache, "cache.checkpoints"),
+        ("cache.folder", study.cache.folder, study.cache_folder, "cache.checkpoints"),
     ):
         if scheme := _SCHEME.match(text):
             yield key, f"the URL {scheme[0]}/...", f"a folder on a disk; {url_key} takes a URL"
         elif fault := _find_folder_fault(path):
             yield key, repr(str(path)), fault
     for key, place in (
-        ("cache.stages", study.caching.stages and study.checkpoints_url),
-        ("output.records", study.records_url),
+        ("cache.checkpoints", study.cache.checkpoints and study.checkpoints_url),
+        ("output.remote", study.records_url),
     ):
         if place and re.search("://.*:.*@", place):  # the message must not show the password either
             hidden = re.sub("://.*@", "://...@", place)

@@ -1,8 +1,7 @@
 """Sections and keys of a study, with their ranges and defaults.
 
 The trainable defines the settings of the task, the model and the training, because the id of a run is a hash of them.
-`search_spaces` defines the settings of the search and of the analysis. This module defines the rest. A few keys of
-study files differ from the names of their fields: see `study.config.key_names`.
+`search_spaces` defines the settings of the search and of the analysis. This module defines the rest.
 """
 
 import os
@@ -10,10 +9,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, SerializeAsAny
+from pydantic import AfterValidator, Field, SerializeAsAny
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, StudyType, get_study_type
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
     ConfirmSettings,
     SearchSettings,
@@ -23,7 +22,7 @@ from search_spaces.settings import (
 )
 from study.config.curriculum import CurriculumSearch
 from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
-from trainables.utils.settings import PositiveInt, PositiveNumber, Proportion, Settings
+from trainables.utils.base_settings import PositiveInt, PositiveNumber, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
 KeptModels = Literal["best", "all"]
@@ -77,8 +76,6 @@ class ResourceSettings(Settings):
     """Maximum number of concurrent trials. If None, it is the number of cores divided by training.threads."""
     gpu: Proportion = 0.0
     """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each GPU. If 0, trials run on the CPU."""
-    custom: dict[str, PositiveNumber] = Field(default={})
-    """Custom Ray resources that a trial takes, e.g. {amx = 0.01} if nodes were started with that resource."""
     address: Text | None = None
     """Address of a running Ray cluster, e.g. auto.
 
@@ -111,7 +108,7 @@ class OutputSettings(Settings):
 
     folder: Text | None = None
     """Folder of the results. If None, it is results/<name of the study>."""
-    records: Text | None = None
+    remote: Text | None = None
     """Folder or URL of a second copy of the records, from which the study continues on another machine.
 
     It may be on any file system of fsspec, e.g. s3://bucket/records. If None, runs are saved in the folder only.
@@ -129,13 +126,13 @@ class CacheSettings(Settings):
 
     folder: Text = "results/.cache"
     """Folder of the prepared data, the tokens and the frozen features; studies share it."""
-    stages: Text | None = None
+    checkpoints: Text | None = None
     """Folder or URL of the checkpoints.
 
     A URL may be on any file system of fsspec, e.g. s3://bucket/stages. If None, it is `stages` in the folder of the
     cache.
     """
-    budget: Annotated[
+    max_size: Annotated[
         str | None,
         AfterValidator(_check_size),
         expect('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
@@ -144,13 +141,13 @@ class CacheSettings(Settings):
 
     The least recently used checkpoints are removed first; those that the study still needs are kept.
     """
-    interval: Annotated[float, Field(ge=0)] = 60.0
+    checkpoint_interval: Annotated[float, Field(ge=0)] = 60.0
     """Maximum seconds of training that a kill may lose. If 0, it loses at most one batch."""
 
     @property
-    def budget_bytes(self) -> int | None:
+    def max_bytes(self) -> int | None:
         """Maximum size of all checkpoints in bytes; None if there is no limit."""
-        return None if self.budget is None else _parse_size(self.budget)
+        return None if self.max_size is None else _parse_size(self.max_size)
 
 
 class ExpectedSettings(Settings):
@@ -172,8 +169,6 @@ class Study(Settings):
     `study.config.study_class` creates a subclass for each trainable, which checks that the sections are consistent.
     """
 
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
-
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), expect("lower-case letters, digits and hyphens, at most 64")
     ]
@@ -182,10 +177,9 @@ class Study(Settings):
         tuple[Text, ...],
         AfterValidator(lambda names: check_distinct(names) if names else names),
         expect('a list of modules, e.g. ["my_package.my_module"]'),
-        Field(exclude_if=lambda it: not it),
     ] = ()
     """Modules that register what the study may choose by name, such as a loss of your own."""
-    trainable: Annotated[str, Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)] = DEFAULT_STUDY_TYPE
+    trainable: str = DEFAULT_STUDY_TYPE
     """Name of the trainable. It decides which of the following keys a study has."""
     seeds: Annotated[
         tuple[Seed, ...],
@@ -206,7 +200,7 @@ class Study(Settings):
     resources: ResourceSettings = ResourceSettings()
     trial: TrialSettings = TrialSettings()
     output: OutputSettings = OutputSettings()
-    caching: CacheSettings = Field(CacheSettings(), alias="cache")
+    cache: CacheSettings = CacheSettings()
     expected: ExpectedSettings = ExpectedSettings()
 
     @property
@@ -245,20 +239,20 @@ class Study(Settings):
         return Path(os.path.expanduser(self.output.folder or f"results/{self.name}")).absolute()
 
     @property
-    def cache(self) -> Path:
+    def cache_folder(self) -> Path:
         """Absolute folder of the cache, which studies share."""
-        return Path(os.path.expanduser(self.caching.folder)).absolute()
+        return Path(os.path.expanduser(self.cache.folder)).absolute()
 
     @property
     def checkpoints_url(self) -> str:
         """Absolute folder or URL of the checkpoints."""
-        place = self.caching.stages or str(self.cache / "stages")
+        place = self.cache.checkpoints or str(self.cache_folder / "stages")
         return place if "://" in place else str(Path(os.path.expanduser(place)).absolute())
 
     @property
     def records_url(self) -> str | None:
         """Absolute folder or URL of the second copy of the records; None if there is no copy."""
-        place = self.output.records
+        place = self.output.remote
         return place if place is None or "://" in place else str(Path(os.path.expanduser(place)).absolute())
 
     @property

@@ -55,20 +55,25 @@ def count_proposals(study: Study) -> dict[str, int]:
         size = count_configurations(study, name)
         if name != baseline or study.search.optimisation_grid or size > 1:
             default = study.study_type.variants[system.variant].n_configurations
-            trials = study.search.trials
-            requested = trials.get(name, trials.get(system.n_configurations_key, default))
+            numbers = study.search.n_configurations
+            requested = numbers.get(name, numbers.get(system.n_configurations_key, default))
             proposals[name] = size if study.search.sampler == "grid" else min(requested, size)
     return proposals
 
 
 def list_hyperparameters(study: Study) -> tuple[str, ...]:
-    """Return the names of the hyperparameters that configurations of the study may have, the strength first.
+    """Return the names of the hyperparameters that configurations of the study may have, the strength first."""
+    unused = list_unused_settings(study)
+    return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
 
-    Settings of the schedules of plug-ins count only if the study searches such a schedule.
+
+def list_unused_settings(study: Study) -> set[str]:
+    """Return the settings of the schedules of plug-ins that the study does not search.
+
+    No plan has them, or the plug-ins of another study of the process would change it.
     """
-    known = {entry.name for entry in SCHEDULES.entries if entry.module is None}
-    used = {name for schedule in known.union(study.search.schedule) for name in get_defaults(schedule)}
-    return tuple(name for name in study.study_type.hyperparameter_names if name in used or name not in SETTINGS)
+    used = (e.name for e in SCHEDULES.entries if e.module is None or e.name in study.search.schedule)
+    return SETTINGS.keys() - {name for schedule in used for name in get_defaults(schedule)}
 
 
 def get_seed_count(data: Any) -> int | None:

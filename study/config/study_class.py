@@ -3,11 +3,11 @@
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from search_spaces.settings import add_plugin_settings, check_distinct, expect
+from search_spaces.search_settings import add_plugin_settings, check_distinct, expect
 from study.config.schema import Study
 from study.config.validation import find_config_errors
 from trainables.utils.plugins import LOADED
@@ -61,7 +61,7 @@ def _make_study_class(trainable: str, plugins: tuple[str, ...]) -> type[Study]:
         return values
 
     fields: dict[str, Any] = {
-        "trainable": (Annotated[Literal[trainable], Field(exclude_if=lambda it: it == DEFAULT_STUDY_TYPE)], trainable),
+        "trainable": (Literal[trainable], trainable),
         "variants": (
             Annotated[
                 tuple[str, ...], AfterValidator(check_distinct), expect(expected), AfterValidator(check_variants)

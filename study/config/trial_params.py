@@ -17,8 +17,8 @@ from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
 from study.config.validation import find_training_errors
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
-from trainables.utils.settings import Settings
 
 SWEEP_OPTION = "--sweep"
 _MAX_LISTED_VALUES = 6

@@ -15,7 +15,7 @@ from study.config.systems import (
 )
 from trainables.smoothing.schedules import get_defaults
 from trainables.specs.base import BaseTrainingSettings
-from trainables.utils.settings import MAX_COUNT
+from trainables.utils.base_settings import MAX_COUNT
 
 _MAX_CONFIGURATIONS = 100_000
 """Maximum number of configurations of a variant, because all of them are enumerated."""
@@ -39,9 +39,9 @@ def find_config_errors(study: Study) -> list[ConfigError]:
 
 def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     yield from find_training_errors(study, study.training)
-    layers, frozen = study.model.layers, study.model.frozen_layers
+    layers, frozen = study.model.num_layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
-        yield "model.frozen_layers", frozen, f"fewer than model.num_layers = {layers}", ("model.layers",)
+        yield "model.frozen_layers", frozen, f"fewer than model.num_layers = {layers}", ("model.num_layers",)
     if curriculum_errors := list(_find_curriculum_errors(study)):
         yield from curriculum_errors
         return  # the other checks need valid systems
@@ -149,12 +149,7 @@ def _find_compare_errors(study: Study) -> Iterator[ConfigError]:
 
 
 def _find_search_errors(study: Study) -> Iterator[ConfigError]:
-    search, metric = study.search, study.analysis.metric
-    if search.objectives and (search.objectives[0] != metric or len(set(search.objectives)) < len(search.objectives)):
-        expected = f"distinct metrics, starting with analysis.metric = {metric}"
-        yield "search.objectives", list(search.objectives), expected, ("analysis.metric",)
-    if search.pruning == "race" and len(search.objectives) > 1:
-        yield "search.pruning", "race", "none, because search.objectives has several metrics", ("search.objectives",)
+    search = study.search
     if search.pruning == "race" and len(study.seeds) < 4:
         yield "search.pruning", "race", "at least 4 seeds, because the first round uses 3", ("seeds",)
     if search.gpu_hours and not study.resources.gpu:
@@ -174,23 +169,24 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
         named.setdefault(system.n_configurations_key, []).append(name)
         if system.n_configurations_key != name:
             named.setdefault(name, []).append(name)
-    for variant, trials in search.trials.items():
+    for variant, number in search.n_configurations.items():
+        key = f"search.n_configurations.{variant}"
         if variant not in named and variant not in study.study_type.variants:
-            yield f"search.trials.{variant}", trials, f"a system of the study: {', '.join(named)}", ("curriculum",)
+            yield key, number, f"a system of the study: {', '.join(named)}", ("curriculum",)
         elif variant == get_baseline(study) and variant not in count_proposals(study):
             expected = (
                 "no value: the baseline has nothing to search unless a setting such as search.learning_rate is set"
             )
-            yield f"search.trials.{variant}", trials, expected, ()
+            yield key, number, expected, ()
         elif variant in named:
             size = max(count_configurations(study, name) for name in named[variant])
             related = tuple(f"search.{name}" for name in (*search.smoothing_params, "switch", "sampler"))
-            if search.sampler == "grid" and trials != size:
-                yield f"search.trials.{variant}", trials, f"{size} or none: the sampler grid runs them all", related
-            if trials > size:
+            if search.sampler == "grid" and number != size:
+                yield key, number, f"{size} or none: the sampler grid runs them all", related
+            if number > size:
                 each = f" at each {search.compare}" if named[variant] != [variant] else ""
                 expected = f"at most {size}, the number of distinct configurations of its grid{each}"
-                yield f"search.trials.{variant}", trials, expected, related
+                yield key, number, expected, related
 
 
 def _find_confirm_errors(study: Study) -> Iterator[ConfigError]:

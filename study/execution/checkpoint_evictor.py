@@ -32,7 +32,7 @@ class CheckpointEvictor:
     def __init__(self, schedulers: Sequence[BaseScheduler], log: Callable[[str], None]) -> None:
         self._schedulers = {each.study.name: each for each in schedulers}
         self._log, self._has_warned, study = log, False, schedulers[0].study
-        self._budget, self._limit = study.caching.budget, study.caching.budget_bytes
+        self._budget, self._limit = study.cache.max_size, study.cache.max_bytes
         self._storage = open_storage(study.checkpoints_url)
         self._known_sizes: dict[str, int] = {}  # bytes of each known checkpoint, by name
         self._last_listing = -math.inf
@@ -44,7 +44,7 @@ class CheckpointEvictor:
         run = request.trial.specification
         scheduler = self._schedulers[request.labels["study"]]
         for name in (*scheduler.list_checkpoint_keys(run), f"{RESUME_FOLDER}/{run.id}"):
-            if name not in self._known_sizes and (size := self._storage.get_folder_size(name)):
+            if name not in self._known_sizes and (size := sum(file.size for file in self._storage.list_files(name))):
                 self._known_sizes[name] = size
         if time.monotonic() - self._last_listing > _LISTING_INTERVAL_S or self._should_evict(self._limit):
             self.evict_unneeded()

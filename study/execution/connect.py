@@ -209,7 +209,7 @@ def _reject_job_relative_paths(study: Study) -> None:
     working_folder = Path.cwd()
     for key, folder, expected in (
         ("output.folder", study.folder, "an absolute path on a disk that outlives the job"),
-        ("cache.folder", study.cache, "an absolute path on a disk that all nodes share"),
+        ("cache.folder", study.cache_folder, "an absolute path on a disk that all nodes share"),
         ("cache.checkpoints", study.checkpoints_url, "an absolute path on a disk that all nodes share, or a URL"),
     ):
         if "://" not in str(folder) and Path(folder).is_relative_to(working_folder):

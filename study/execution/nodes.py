@@ -43,14 +43,13 @@ class NodeInfo(NamedTuple):
 
 def get_trial_resources(study: Study) -> dict[str, float]:
     """Return the resources of one trial, by Ray's names. Resources with amount 0 are left out."""
-    resources = study.resources
-    amounts = {"CPU": float(study.training.threads), "GPU": resources.gpu, **resources.custom}
+    amounts = {"CPU": float(study.training.threads), "GPU": study.resources.gpu}
     return {name: amount for name, amount in amounts.items() if amount}
 
 
 def get_task_options(study: Study) -> dict[str, Any]:
     """Return the resources of one trial as options of a Ray task."""
-    return {"num_cpus": study.training.threads, "num_gpus": study.resources.gpu, "resources": study.resources.custom}
+    return {"num_cpus": study.training.threads, "num_gpus": study.resources.gpu}
 
 
 def count_trials_per_node(node: Node, trial_resources: Mapping[str, float]) -> int:
@@ -124,8 +123,8 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
     """
     trial_resources = get_trial_resources(study)
     nodes = find_eligible_nodes(trial_resources) or _wait_for_autoscaler(study, trial_resources, log)
-    study.cache.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=study.cache, prefix=".probe-") as probe_file:
+    study.cache_folder.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=study.cache_folder, prefix=".probe-") as probe_file:
         paths = {"cache.folder": probe_file.name, f"model.name {study.model.name}": str(model)}
         answers = [
             _probe_node.options(**_pin_to_node(node, study)).remote(device, study.training, paths) for node in nodes
@@ -204,8 +203,5 @@ def _reject_heterogeneous(environments: list[Environment]) -> None:
         f"{count} with " + ", ".join(f"{name} {getattr(environment, name)}" for name in differing)
         for environment, count in counts.most_common()
     )
-    expected = (
-        "nodes of one kind: name a resource that only these were started with, "
-        "e.g. {amx = 0.01} for --resources '{\"amx\": 1}'"
-    )
-    raise UserError("resources.custom", f"nodes that can run a trial differ: {'; '.join(kinds)}", expected)
+    expected = "nodes of one kind; start those of other kinds with ray start --num-cpus=0"
+    raise UserError("resources", f"nodes that can run a trial differ: {'; '.join(kinds)}", expected)

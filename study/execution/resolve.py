@@ -35,7 +35,7 @@ def resolve_study(
     digest = hash_model_files(path)
     environment, training = resolve_environment(study, cluster, path, log)
     study = study.model_copy(update={"training": training})
-    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
+    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
     if study.training.epochs is not None:
         log(describe_length(study, prepared))
     vectors = _find_word_vectors(study)

@@ -83,7 +83,7 @@ class StudySearcher(Searcher):
         owner, request = popped
         run_id, study = request.trial.specification.id, owner.scheduler.study
         # All nodes see the cache. The name tells later starts whether this driver still runs.
-        crash_file = make_temporary_path(study.cache / "crash_reports" / run_id)
+        crash_file = make_temporary_path(study.cache_folder / "crash_reports" / run_id)
         limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
         attempt = retry or _Attempt(owner, request, limits, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits)

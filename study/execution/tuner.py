@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,6 @@ def start_ray(study: Study, cluster: str | None, folder: Path) -> int:
             ray.init(
                 address="local",
                 num_cpus=concurrent * study.training.threads,
-                resources={name: ceil(amount * concurrent) for name, amount in study.resources.custom.items()},
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
@@ -169,7 +167,7 @@ def _run_tuner(runner: TrialRunner, cluster: str | None, concurrent: int) -> Non
     monitor = NodeMonitor(nodes.get_trial_resources(study), print_line, resize) if cluster is not None else None
     searcher = StudySearcher(runner, monitor.is_node_lost if monitor else None)
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
-    resources = {"cpu": study.training.threads, "gpu": study.resources.gpu, **study.resources.custom}
+    resources = {"cpu": study.training.threads, "gpu": study.resources.gpu}
     tune.Tuner(
         tune.with_resources(StudyTrainable, resources),
         tune_config=tune.TuneConfig(

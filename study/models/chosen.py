@@ -10,7 +10,7 @@ from study.config.schema import Study
 from study.config.systems import UNTRAINED
 from study.records.plan_file import PLAN_FILE
 from study.records.run_store import RunStore
-from study.scheduling.objectives import get_objectives, select_best_run
+from study.scheduling.choice import select_best_run
 from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.specs.base import RunSpec
 from trainables.specs.trial import TrialSpec
@@ -75,15 +75,15 @@ def select_run(study: Study, runs: Sequence[ChosenRun], seed: int | None) -> Cho
     Args:
         study: the study.
         runs: tested runs of a system, at least one.
-        seed: a seed. If None, the dev score decides: the first objective of the search, and the first seed on a tie.
+        seed: a seed. If None, the dev score decides, and the first seed on a tie.
 
     Raises:
         UserError: the system was not tested with this seed.
     """
     by_seed = {run.specification.seed: run for run in runs}
     if seed is None:
-        store, objective = RunStore(study.folder), get_objectives(study)[0]
-        return by_seed[select_best_run([run.specification for run in runs], store, objective).seed]
+        store, metric = RunStore(study.folder), study.analysis.metric
+        return by_seed[select_best_run([run.specification for run in runs], store, metric).seed]
     if seed not in by_seed:
         raise UserError("--seed", seed, f"a seed that {runs[0].system} was tested with: {', '.join(map(str, by_seed))}")
     return by_seed[seed]
@@ -110,11 +110,11 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
     return TrialSpec(
         specification=specification,
         metric=study.analysis.metric,
-        cache=study.cache,
+        cache=study.cache_folder,
         model_path=path,
-        stages=study.checkpoints_url,
-        interval=study.caching.interval,
+        checkpoints=study.checkpoints_url,
+        checkpoint_interval=study.cache.checkpoint_interval,
         vectors=Path(vectors).expanduser().absolute() if vectors else None,
-        scores=is_scorer,
+        saves_difficulty=is_scorer,
         plugins=study.plugins,
     )

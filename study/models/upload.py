@@ -8,7 +8,7 @@ from pathlib import Path
 
 from study.config.schema import Study
 from study.models.chosen import ChosenRun
-from study.tracking.settings import PRIVATE_SETTINGS
+from study.tracking.tracking_settings import PRIVATE_SETTINGS
 from study.utils.error_text import redact, summarize_server_error
 from trainables.utils.errors import MachineError, UserError
 

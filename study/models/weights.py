@@ -9,7 +9,7 @@ from study.models.chosen import ChosenRun, make_trial
 from study.records.kept_models import MODELS_FOLDER, open_kept_models
 from study.records.run_record import read_run_record
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import checkpoint_key
+from trainables.specs.checkpoint_chain import checkpoint_key
 from trainables.specs.environment import detect_environment
 from trainables.specs.plugin import get_trainable
 from trainables.specs.trial import TrialSpec

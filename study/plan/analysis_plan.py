@@ -1,18 +1,16 @@
 """Analysis plan, fixed before the first test score: systems, metric, comparisons and correction."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.data.plan import HYPERPARAMETERS
 from analysis.data.results import SETUP_KEY
-from search_spaces.registry import StudyType
 from study.config.loader import Study
-from study.config.spaces import list_hyperparameters
+from study.config.spaces import list_hyperparameters, list_unused_settings
 from study.config.systems import UNTRAINED, get_baseline, get_systems, list_default_comparisons, list_trained_scores
 from study.plan.diff import list_changed_settings
 from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
 from study.records.run_record import has_test_scores
-from study.scheduling.objectives import get_objectives
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
@@ -32,9 +30,8 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         data: description of the data, from `DataBackend.describe_data`. If None, the data is not known yet.
     """
     public = study.model_copy(update={"model": study.model.model_copy(update={"name": model_digest})})
-    systems, study_type = get_systems(study), study.study_type
     baseline, first_stage = get_baseline(study), study.task.get_first_stage()
-    order = [baseline, *(name for name in systems if name != baseline)]
+    order = [baseline, *(name for name in get_systems(study) if name != baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
     comparisons = [list(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)]
     sanity = [[baseline, name] for name in (*study.reference_rankings, UNTRAINED)]
@@ -43,13 +40,8 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     if study.analysis.dev_comparisons and comparisons:
         family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
         families.append(family | {"split": "dev"})
-    settings = public.model_dump(
-        mode="json", exclude={"tracking", "resources", "trial", "output", "caching", "expected"}
-    )
-    if study.analysis.margin is None:
-        del settings["analysis"]["margin"]  # plans from before this setting existed stay valid
-    if not study.curriculum.variants:
-        del settings["curriculum"]  # for the same reason
+    excluded = dict.fromkeys(("tracking", "resources", "trial", "output", "cache", "expected"), True)
+    settings = public.model_dump(mode="json", exclude={**excluded, "search": list_unused_settings(study)})
     return {
         "study": study.name,
         "version": 1,
@@ -57,7 +49,6 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "alpha": study.analysis.alpha,
         "seeds": list(study.seeds),
         "confirm_seeds": list(study.confirm.seeds),
-        "objectives": list(get_objectives(study)),
         "pruning": study.search.pruning,
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "metric": study.analysis.metric,
@@ -68,19 +59,15 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "data": data,
         "families": families,
         "settings": settings,
-        **({"unit": study_type.unit} if study_type.unit != StudyType.unit else {}),
-        **(
-            {"hyperparameters": list(hyperparameters)}
-            if (hyperparameters := list_hyperparameters(study)) != HYPERPARAMETERS
-            else {}
-        ),
-        **({"margin": study.analysis.margin} if study.analysis.margin else {}),
-        **({"group_size": study.confirm.group_size} if study.confirm.group_size else {}),
-        **({"seed_variance": study.analysis.seeds} if study.analysis.seeds != "own" else {}),
-        **({"scorer_seed": study.curriculum.seed} if list_trained_scores(study) else {}),
-        **({"label_noise": noise} if (noise := study.task.describe_label_noise()) else {}),
-        **({"first_stage": first_stage._asdict()} if first_stage else {}),
-        **({"compared": _describe_compared(study, name)} if (name := study.search.compare) else {}),
+        "unit": study.study_type.unit,
+        "hyperparameters": list(list_hyperparameters(study)),
+        "margin": study.analysis.margin,
+        "group_size": study.confirm.group_size,
+        "seed_variance": study.analysis.seeds,
+        "scorer_seed": study.curriculum.seed if list_trained_scores(study) else None,
+        "label_noise": study.task.describe_label_noise(),
+        "first_stage": asdict(first_stage) if first_stage else None,
+        "compared": _describe_compared(study, study.search.compare) if study.search.compare else None,
     }
 
 
@@ -129,7 +116,7 @@ def check_folder(study: Study, folder: Path) -> None:
 
 def _is_own_file(path: Path, study: Study) -> bool:
     """Return whether an earlier start may have left this file before it wrote the plan."""
-    shared = path == study.cache or path in study.cache.parents
+    shared = path == study.cache_folder or path in study.cache_folder.parents
     return shared or path.name == "error.log" or path.name.startswith(".plan.json.")
 
 
@@ -213,7 +200,7 @@ def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) 
     if training.precision == "auto":
         training = training.model_copy(update={"precision": settings["training"]["precision"]})
     if curriculum.vectors:
-        curriculum = curriculum.model_copy(update={"vectors": settings.get("curriculum", {}).get("vectors")})
+        curriculum = curriculum.model_copy(update={"vectors": settings["curriculum"]["vectors"]})
     study = study.model_copy(update={"training": training, "curriculum": curriculum})
     plan = build_plan(study, model_digest or settings["model"]["name"], data)
     _reject_late_changes(plan, earlier, folder, list_changed_settings(earlier, plan))
@@ -243,5 +230,5 @@ def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: 
 def _separate_comparisons(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings by section, with the comparisons that the study names as a section of their own."""
     analysis = dict(settings["analysis"])
-    comparisons = analysis.pop("comparisons", [])
+    comparisons = analysis.pop("comparisons")
     return settings | {"analysis": analysis, _COMPARISONS: comparisons}

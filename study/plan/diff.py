@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from study.config.key_names import get_study_file_key
-
 _MAX_VALUE_LENGTH = 60
 """Maximum number of characters of a value."""
 
@@ -27,8 +25,7 @@ def list_changed_settings(old_plan: Mapping[str, Any], new_plan: Mapping[str, An
     )
     names = [*before, *(name for name in after if name not in before)]
     return [
-        f"{get_study_file_key(name.removeprefix('settings.'))} "
-        f"{_format_value(before, name)} -> {_format_value(after, name)}"
+        f"{name.removeprefix('settings.')} {_format_value(before, name)} -> {_format_value(after, name)}"
         for name in names
         if before.get(name) != after.get(name)
     ]

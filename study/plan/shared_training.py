@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
-from study.config.systems import get_baseline, get_systems, list_trained_scores
+from study.config.systems import get_systems
+from study.plan.run_counts import count_runs
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing
-from trainables.specs.checkpoints import Segment, split_into_segments
+from trainables.specs.checkpoint_chain import Segment, split_into_segments
 
 
 class Bounds(NamedTuple):
@@ -60,17 +61,8 @@ def count_distinct_instances(variants: Iterable[BaseSmoothing], total: int, batc
 
 def bound_instances_without_sharing(study: Study) -> Bounds:
     """Return bounds of the instances of all runs without sharing, including the runs of a confirmation."""
-    proposals = count_proposals(study)
-    baseline = get_baseline(study)
-    trained = {baseline, *proposals}
-    search = (sum(proposals.values()) + (baseline not in proposals)) * len(study.seeds)
-    scorer = study.scorer_training.instances if list_trained_scores(study) else 0
-    confirm = len(study.fresh_seeds)
-    low, high = len(trained) * confirm, (len(trained) + len(proposals)) * confirm
-    if study.has_serving_seeds:
-        high = low  # defaults are confirmed only where there was a choice
-    each = study.training.instances
-    return Bounds((search + low) * each + scorer, (search + high) * each + scorer)
+    rows = [(row, row.instances or 0) for row in count_runs(study)]
+    return Bounds(sum(row.least_runs * each for row, each in rows), sum(row.n_runs * each for row, each in rows))
 
 
 def bound_instances_with_sharing(study: Study) -> Bounds:

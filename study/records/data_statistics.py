@@ -7,10 +7,10 @@ from analysis.data.results import STATISTICS_FILE
 from trainables.utils.files import read_json, write_json
 
 if TYPE_CHECKING:
-    from trainables.specs.plugin import DataStatistics
+    from trainables.specs.plugin import StatisticsTable
 
 
-def write_data_statistics(folder: Path, statistics: "DataStatistics | None") -> None:
+def write_data_statistics(folder: Path, statistics: "StatisticsTable | None") -> None:
     """Write the statistics of the prepared data, if any, to the study's folder, unless it has the same."""
     if statistics is not None and read_data_statistics(folder) != statistics:
         write_json(folder / STATISTICS_FILE, dict(statistics), with_checksum=True)

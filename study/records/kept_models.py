@@ -6,9 +6,9 @@ The module loads no torch.
 import shutil
 from pathlib import Path
 
-from trainables.specs.checkpoints import verify_checkpoint
 from trainables.storage import open_storage
 from trainables.storage.base import Storage
+from trainables.training.checkpoints import verify_checkpoint
 
 MODELS_FOLDER = "models"
 """Folder of the kept weights in the folder of a study."""

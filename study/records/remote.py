@@ -55,7 +55,7 @@ class RemoteRecords:
     @cached_property
     def _paths(self) -> set[str]:
         """Paths of the copy's files, with own uploads. An object store takes a request to list every 1,000 files."""
-        return set(self._storage.list_paths())
+        return {file.path for file in self._storage.list_files()}
 
     def download(self, study: str) -> list[str]:
         """Download everything that the folder lacks.

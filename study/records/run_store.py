@@ -14,7 +14,6 @@ import numpy as np
 
 from analysis.data.scores import Evaluator
 from study.records.run_record import READER_THREADS, SPLITS, Split, get_scores_path, read_run_record
-from study.utils.error_text import is_recorded_machine_fault
 from trainables.metrics import get_measure
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
@@ -133,7 +132,7 @@ class RunStore:
 
     def _read_evaluation(self, run_id: str, split: Split) -> Iterator[tuple[tuple[str, Split], _Entry]]:
         record = read_run_record(self.folder, run_id, split)
-        if record is not None and not is_recorded_machine_fault(record):
+        if record is not None:
             state: State = "finished" if record["state"] == "finished" else "failed"
             yield (run_id, split), _Entry(state, record["summary"], _ran_on_gpu(record))
 

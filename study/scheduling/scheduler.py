@@ -11,13 +11,12 @@ from study.config.schema import Study
 from study.config.systems import list_trained_scores
 from study.records.run_record import Split
 from study.records.run_store import RunStore
-from study.scheduling.objectives import get_objectives
 from study.scheduling.queue import RunCheckpoints, TrialQueue
 from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs, TrialRequest
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty.cache import Action, get_difficulty_path
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import checkpoint_key, plan_checkpoints
+from trainables.specs.checkpoint_chain import checkpoint_key, plan_checkpoints
 from trainables.utils.checksums import is_intact
 
 
@@ -41,7 +40,7 @@ class BaseScheduler(ABC):
         count_rounds_left: Callable[[str], int] = lambda name: 0,
     ) -> None:
         self.study, self.resolved, self.store, self.folder = study, resolved, store, store.folder
-        self.objectives = get_objectives(study)
+        self.metric = study.analysis.metric
         self._factory = ConfigurationFactory(study, resolved, plan_hash)
         self._checkpoints: dict[str, RunCheckpoints] = {}
         self._queue = TrialQueue(self._list_checkpoints, count_rounds_left)
@@ -126,7 +125,7 @@ class BaseScheduler(ABC):
 
     def _enqueue_scorer(self, action: Action) -> None:
         """Queue the scoring run once, unless its difficulty scores exist, possibly from another study."""
-        item, prepared = self.scorer, self.study.cache / "prepared" / self.resolved.fingerprint
+        item, prepared = self.scorer, self.study.cache_folder / "prepared" / self.resolved.fingerprint
         orders = [CurriculumSettings(score=name, scorer=item.runs[0].id) for name in list_trained_scores(self.study)]
         paths = [get_difficulty_path(prepared, order, self.resolved.model_digest, action) for order in orders]
         if (

@@ -7,7 +7,7 @@ from analysis.data.search_log import ProposalState
 from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
 from study.records.run_store import RunStore
-from study.scheduling.objectives import compute_means, compute_means_of_finished, pareto_front, to_maximization_values
+from study.scheduling.choice import compute_mean, compute_mean_of_finished
 from study.scheduling.round import SearchRound, extrapolate_mean
 from study.scheduling.trials import Configuration
 from trainables.specs.base import RunSpec
@@ -15,15 +15,10 @@ from trainables.utils.hashing import hash_json
 
 
 class ReportedProposal(NamedTuple):
-    """Proposed configuration with the values that were reported to the sampler.
-
-    Attributes:
-        configuration: the configuration.
-        reported: one value per objective, or None if the proposal has no result.
-    """
+    """Proposed configuration with the value that was reported to the sampler, None if it has no result."""
 
     configuration: Configuration
-    reported: list[float] | None
+    reported: float | None
 
 
 class SystemSearch:
@@ -33,7 +28,7 @@ class SystemSearch:
         search: proposes hyperparameters.
         make_configuration: creates a configuration from hyperparameters.
         store: the run records.
-        objectives: metrics of the search; the first one decides.
+        metric: metric of the search.
         racing: whether significantly worse configurations are pruned.
         find_exhausted_budget: returns the key of an exhausted budget, or None.
         previous_log: log of this search from an earlier start (see `build_log`), or None.
@@ -51,13 +46,13 @@ class SystemSearch:
         search: SeedAveragedSearch,
         make_configuration: Callable[[Params], Configuration],
         store: RunStore,
-        objectives: Sequence[str],
+        metric: str,
         racing: bool,
         find_exhausted_budget: Callable[[], str | None],
         previous_log: dict[str, Any] | None = None,
     ) -> None:
         self.search, self._make_configuration, self._store = search, make_configuration, store
-        self._objectives, self._racing, self._find_exhausted_budget = objectives, racing, find_exhausted_budget
+        self._metric, self._racing, self._find_exhausted_budget = metric, racing, find_exhausted_budget
         self.n_requested = search.n_configurations
         self.stopped_by: str | None = None
         self.entries: list[ReportedProposal] = []
@@ -99,7 +94,7 @@ class SystemSearch:
         """Start more seeds or the next round after all due runs have ended."""
         assert self._round is not None
         complete = [item for item in self.configurations if self.get_state(item) == "complete"]
-        if self._round.advance(complete, self._store, self._objectives[0], self.n_requested - 1):
+        if self._round.advance(complete, self._store, self._metric, self.n_requested - 1):
             self.pruned |= self._round.pruned
             return
         self.pruned |= self._round.pruned
@@ -115,22 +110,6 @@ class SystemSearch:
             return "complete"
         return "incomplete" if "failed" in states else "unknown"
 
-    def compute_complete_values(self, swept: Sequence[Configuration] = ()) -> dict[str, tuple[float, ...]]:
-        """Return the objectives of the complete configurations.
-
-        Args:
-            swept: configurations of W&B sweeps, in addition to the proposals.
-
-        Returns:
-            By configuration id, the mean of each objective over the seeds, where higher is better.
-        """
-        values_by_id = {}
-        for item in [*self.configurations, *swept]:
-            values = compute_means(item, self._store, self._objectives) if item.id not in self.pruned else None
-            if values is not None:
-                values_by_id[item.id] = to_maximization_values(values, self._objectives)
-        return values_by_id
-
     def iter_reachable(self) -> Iterator[Configuration]:
         """Yield the configurations that may still be proposed."""
         return map(self._make_configuration, self.search.list_remaining())
@@ -144,17 +123,16 @@ class SystemSearch:
         ]
         previous_rows = self._previous_rows[len(self.entries) : len(self.entries) + len(entries)]
         if [(entry.configuration.id, entry.reported) for entry in entries] != [
-            (row["configuration_id"], row["told"]) for row in previous_rows
+            (row["configuration_id"], row["reported"]) for row in previous_rows
         ]:
             self._previous_rows = []  # after different results, the sampler may make different proposals
         self.entries += entries
         self._round = None
 
-    def _compute_value(self, item: Configuration, complete: list[Configuration]) -> list[float] | None:
+    def _compute_value(self, item: Configuration, complete: list[Configuration]) -> float | None:
         if item.id in self.pruned:
-            value = extrapolate_mean(item, self.pruned[item.id], complete, self._store, self._objectives[0])
-            return None if value is None else [value]
-        return compute_means(item, self._store, self._objectives)
+            return extrapolate_mean(item, self.pruned[item.id], complete, self._store, self._metric)
+        return compute_mean(item, self._store, self._metric)
 
     def _start_next_round(self) -> None:
         """Start the next round, unless a budget is exhausted and no run of that round is recorded yet."""
@@ -172,7 +150,7 @@ class SystemSearch:
     @property
     def _key(self) -> str:
         """Hash of everything that the proposals depend on, except the results."""
-        return hash_json([self.search.key, self._objectives, self._racing])
+        return hash_json([self.search.key, self._metric, self._racing])
 
     def _find_earlier_proposals(self) -> list[Params]:
         """Return the next proposals of an earlier start, if its sampler got the same results until here."""
@@ -207,14 +185,13 @@ class SystemSearch:
                     "values": item.params.values,
                     "state": self.get_state(item),
                     "seeds": [run.seed for run in item.runs if self._store.is_finished(run.id, "dev")],
-                    "objectives": compute_means_of_finished(item, self._store, self._objectives),
-                    "told": reported.get(item.id),
+                    "mean": compute_mean_of_finished(item, self._store, self._metric),
+                    "reported": reported.get(item.id),
                     "untuned": item.id == default.id,
                     **({"swept": True} if item in swept else {}),
                 }
                 for number, item in enumerate([*self.configurations, *swept])
             ],
             "winner": winner.id if winner else None,
-            "front": pareto_front(self.compute_complete_values(swept)),
             "untuned": default.id,
         }

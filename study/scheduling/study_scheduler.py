@@ -15,16 +15,18 @@ from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
-from study.config.systems import UNTRAINED, get_baseline, get_systems
+from study.config.systems import get_baseline, get_systems
+from study.plan.run_counts import SCORER, count_runs
 from study.records.kept_models import is_model_kept
 from study.records.run_record import Split, has_test_scores
 from study.records.run_store import RunStore
+from study.scheduling.choice import select_best, select_best_run
 from study.scheduling.evaluation import make_test_evaluate
-from study.scheduling.objectives import get_directions, select_best, select_best_run
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.search_loop import SystemSearch
 from study.scheduling.sweep_trials import freeze_sweep_trials, read_frozen_ids
 from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest, get_role
+from trainables.metrics import LOWER_IS_BETTER
 from trainables.specs.base import RunSpec
 from trainables.storage.base import RESUME_FOLDER
 
@@ -102,16 +104,13 @@ class StudyScheduler(BaseScheduler):
 
         Racing and a sequential confirmation may reduce it.
         """
-        seeds, fresh_seeds = len(self.study.seeds), len(self.study.fresh_seeds)
-        rankings, n_tests = len(self.study.reference_rankings), len(self.study.confirm.seeds) or seeds
-        tested = len({*self.searches, get_baseline(self.study), UNTRAINED})
-        searched = (
-            sum(search.search.n_configurations for search in self.searches.values()) + len(self._fixed) - rankings
-        )
-        searched += len(self._list_unproposed_swept())
-        confirmed = len(self._confirming) or tested + (0 if self.study.has_serving_seeds else len(self.searches))
-        trained = searched * seeds + confirmed * fresh_seeds + self._n_scorer_trials
-        return {"dev": trained + rankings, "test": tested * n_tests + rankings}
+        proposals = {name: search.search.n_configurations for name, search in self.searches.items()}
+        rows = [row for row in count_runs(self.study, proposals) if row.system != SCORER]
+        confirmed = len(self._confirming) or sum(row.confirmed for row in rows)
+        searched = sum(row.configurations * row.seeds for row in rows)
+        searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
+        dev = searched + confirmed * len(self.study.fresh_seeds) + self._n_scorer_trials
+        return {"dev": dev, "test": sum(row.tests for row in rows)}
 
     @property
     def _n_scorer_trials(self) -> int:
@@ -130,16 +129,12 @@ class StudyScheduler(BaseScheduler):
         self._advance()
 
     def select_winners(self) -> dict[str, Configuration]:
-        """Return the best complete configuration of each system on the development set.
-
-        The first objective decides. The other objectives break ties in their order, and then the first configuration
-        wins.
-        """
+        """Return the best complete configuration of each system on the development set, the first on a tie."""
         pruned = {key for search in self.searches.values() for key in search.pruned}
         items = [
             item for item in self.configurations if item.role not in ("confirm", "scorer") and item.id not in pruned
         ]
-        return select_best(items, self.store, self.objectives)
+        return select_best(items, self.store, self.metric)
 
     def select_for_test(self) -> dict[str, Configuration]:
         """Return the configuration of each system for the test set, with fresh seeds if the study has them.
@@ -190,7 +185,7 @@ class StudyScheduler(BaseScheduler):
                 if run.training and run.training.instances and self.store.is_finished(run.id, "dev")
             ]
             if wanted and choice == "best":
-                wanted = [select_best_run(wanted, self.store, self.objectives[0])]
+                wanted = [select_best_run(wanted, self.store, self.metric)]
             runs += [(name, run) for run in wanted]
         return [(name, run) for name, run in runs if not is_model_kept(self.folder, run.id)]
 
@@ -235,16 +230,16 @@ class StudyScheduler(BaseScheduler):
         search = SeedAveragedSearch(
             make_system_space(self.study, name),
             count,
-            settings.parallel,
+            settings.round_size,
             settings.sampler,
             settings.seed,
-            get_directions(self.objectives),
+            "minimize" if self.metric in LOWER_IS_BETTER else "maximize",
         )
         return SystemSearch(
             search,
             lambda params: self._factory.make_configuration(name, params, seeds, role),
             self.store,
-            self.objectives,
+            self.metric,
             settings.pruning == "race",
             find_exhausted_budget,
             previous_log,

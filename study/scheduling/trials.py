@@ -10,7 +10,7 @@ from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.run_record import Split
 from study.scheduling.plugins import list_plugins
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
 from trainables.specs.trial import TrialSpec
@@ -175,15 +175,15 @@ class ConfigurationFactory:
                 "specification": run,
                 "action": action,
                 "metric": study.analysis.metric,
-                "cache": study.cache,
+                "cache": study.cache_folder,
                 "model_path": self.resolved.model_path,
-                "stages": study.checkpoints_url,
-                "interval": study.caching.interval,
+                "checkpoints": study.checkpoints_url,
+                "checkpoint_interval": study.cache.checkpoint_interval,
                 "study": hash_json(str(study.folder)),
                 "vectors": self.resolved.vectors_path if curriculum and curriculum.vectors else None,
-                "scores": configuration.role == "scorer",
+                "saves_difficulty": configuration.role == "scorer",
                 "plugins": study.plugins,
-                "cuts": self.list_fork_points(run),
+                "fork_points": self.list_fork_points(run),
             }
         )
         return TrialRequest(trial, self.make_labels(configuration, run))
@@ -200,9 +200,8 @@ class ConfigurationFactory:
             "data": self.resolved.data_label,
             "model": self.resolved.model_label if run.model else None,
             "variant": configuration.name,
-            **configuration.smoothing.model_dump(mode="json"),
-            **{name: getattr(configuration.smoothing, name) for name in self.study.search.loss_params},
-            **({} if configuration.smoothing.has_probabilities else {"has_probabilities": False}),
+            **dict(configuration.smoothing),
+            "has_probabilities": configuration.smoothing.has_probabilities,
             **{name: getattr(run.training, name, None) for name in self.study.search.optimisation_params},
             **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,

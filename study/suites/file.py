@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from search_spaces.settings import expect
+from search_spaces.search_settings import expect
 from study.config.schema import Text
+from trainables.utils.base_settings import PositiveNumber, Settings
 from trainables.utils.errors import UserError, raise_if_any
-from trainables.utils.settings import PositiveNumber, Settings
 
 _TABLE = Annotated[dict[str, Any], expect("a table of keys of a study")]
 _LABEL_PATTERN = r"^[\w.+-][\w.+ -]{0,39}$"

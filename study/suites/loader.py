@@ -23,13 +23,13 @@ from study.config.sources import (
 from study.records.plan_file import STUDY_FILE
 from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
 from study.suites.published import Published, read_published
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
-from trainables.utils.settings import Settings
 
-_SHARED = ("trainable", "resources", "caching")
+_SHARED = ("trainable", "resources", "cache")
 """Settings that all studies of a suite have in common, because their trials run as one pool."""
-_OUTPUT_KEYS = {"folder": "folder", "remote": "remote", "records": "remote"}
-"""Keys of [output] that the suite decides for its studies -> what they are."""
+_OUTPUT_KEYS = ("folder", "remote")
+"""Keys of [output] that the suite decides for its studies."""
 Layer = tuple[str, dict[str, Any]]
 """Name of a place for messages, and the settings that it gives as nested tables."""
 
@@ -194,7 +194,7 @@ class _OwnSettings:
                 raise UserError(f"{place}: {name}", repr(section), "a table of keys")
         output, tracking = sections.values()
         for key in [key for key in output if key in _OUTPUT_KEYS]:
-            self.output.setdefault(_OUTPUT_KEYS[key], _check_text(f"{place}: output.{key}", output.pop(key)))
+            self.output.setdefault(key, _check_text(f"{place}: output.{key}", output.pop(key)))
         if "project" in tracking:
             project = _check_text(f"{place}: tracking.project", tracking.pop("project"))
             self.project = self.project or project
@@ -294,7 +294,7 @@ def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
             own, expected = getattr(each.study, name), getattr(first.study, name)
             if own != expected:
                 found = f"{_show(own)} in {each.key}, {_show(expected)} in {first.key}"
-                raise UserError(f"{source}: {'cache' if name == 'caching' else name}", found, "the same in all studies")
+                raise UserError(f"{source}: {name}", found, "the same in all studies")
         for name in ("alpha", "correction", "margin"):
             if getattr(each.study.analysis, name) != getattr(first.study.analysis, name):
                 found = f"not that of {first.key} in {each.key}"

@@ -21,8 +21,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from study.config.schema import Text
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
-from trainables.utils.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "studies" / "published"
 

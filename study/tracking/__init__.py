@@ -7,6 +7,6 @@ in a later one, or by `python -m study.sync`. `wandb_run` does the writing; `wri
 """
 
 from study.tracking.client import WandbLogger
-from study.tracking.settings import Tracking
+from study.tracking.tracking_settings import Tracking
 
 __all__ = ["Tracking", "WandbLogger"]

@@ -7,8 +7,8 @@ from study.records.run_record import SPLITS
 from study.records.run_store import RunStore
 from study.tracking.client import WandbLogger
 from study.tracking.payload import DOCUMENTS, make_document_payload
-from study.tracking.settings import Tracking
 from study.tracking.sync_state import clear_synced, get_document_path, get_evaluation_path, is_evaluation_synced
+from study.tracking.tracking_settings import Tracking
 
 
 def forget_absent_runs(tracking: Tracking, run_ids: Iterable[str], server_ids: Collection[str]) -> None:

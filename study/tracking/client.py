@@ -16,7 +16,7 @@ from typing import Any
 from study.records.run_record import Split
 from study.tracking.agent_env import remove_sweep_variables
 from study.tracking.payload import Document
-from study.tracking.settings import Tracking
+from study.tracking.tracking_settings import Tracking
 
 _ROOT = Path(__file__).resolve().parents[2]
 _FLUSH_TIMEOUT_S = 120.0

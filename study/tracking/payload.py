@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256
+from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY
 from analysis.data.results import SETUP_KEY, STATISTICS_KEY
 from analysis.readers.wandb_offline import PROVENANCE
 from study.records.data_statistics import read_data_statistics
@@ -12,6 +12,7 @@ from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_setup
 from study.records.run_name import format_run_name
 from study.records.run_record import Split, get_scores_path, read_history, read_run_record
 from study.records.search_log import read_search_log
+from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
@@ -138,7 +139,7 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
     elif document == "queries":
         if not (folder / QUERIES_FILE).is_file():
             return None
-        summary |= {SHA256_KEY: compute_sha256(folder / QUERIES_FILE)}
+        summary |= {SHA256_KEY: hash_file(folder / QUERIES_FILE)}
         files = {f"queries-{plan_hash}": Path(QUERIES_FILE)}
     else:
         if not (folder / FINDINGS_FILE).is_file():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from study.records.run_record import Split, get_marker_name, get_run_folder
-from study.tracking.settings import Tracking
+from study.tracking.tracking_settings import Tracking
 from trainables.utils.files import read_json, write_json
 
 

@@ -14,7 +14,7 @@ import wandb
 
 from study.tracking import offline_files
 from study.tracking.payload import PROJECT_FILE, RunPayload
-from study.tracking.settings import PRIVATE_SETTINGS, Tracking
+from study.tracking.tracking_settings import PRIVATE_SETTINGS, Tracking
 from trainables.utils.files import write_json
 
 _CONFIRM_TIMEOUT_S = 30.0

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from study.tracking.settings import Tracking
+from study.tracking.tracking_settings import Tracking
 from study.tracking.wandb_run import prepare_client
 from study.tracking.writer import RunWriter
 from study.utils.error_text import format_redacted_traceback, redact, summarize_server_error

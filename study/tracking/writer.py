@@ -20,7 +20,7 @@ from study.tracking.payload import (
     make_evaluation_payload,
     make_training_payload,
 )
-from study.tracking.settings import Tracking
+from study.tracking.tracking_settings import Tracking
 from study.tracking.wandb_run import WandbRun
 
 _UNSUPPORTED_ERRNOS = (errno.ENOLCK, errno.ENOTSUP)

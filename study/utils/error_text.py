@@ -3,16 +3,12 @@
 The line contains no paths of the machine, no host names and no addresses.
 """
 
-import builtins
 import errno
-import ipaddress
-import os
 import platform
 import re
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, is_disk_full
@@ -23,22 +19,8 @@ _IO_PACKAGES = frozenset(
     {"adlfs", "aiobotocore", "aiohttp", "botocore", "gcsfs", "ray", "requests", "s3fs", "safetensors", "urllib3"}
 )
 """Packages for disks and networks; a configuration cannot cause their errors."""
-_OS_ERROR_NAMES = "|".join(
-    sorted({kind.__name__ for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, OSError)})
-)
-_RECORDED_MACHINE_FAULT = re.compile(
-    rf"({_OS_ERROR_NAMES}|SafetensorError)\b|the trial's (node died|process was killed|process crashed \(Bus error\))"
-    r"|Ray ended the trial's process|the trial ended without a record|RuntimeError: no difficulties by"
-    r"|RuntimeError: this processor or these libraries"
-)
-"""Beginnings of the error texts with which earlier versions recorded a machine fault."""
 _PATH = re.compile(r"(?<![\w.:/~])~?/[^\s'\"`,;:()\[\]<>]+")
 _IPV4 = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b")
-_IPV6 = re.compile(
-    r"(?<![\w.:])(\[)?([0-9a-f:]*:[0-9a-f:]*:(?:[0-9a-f:.]*[0-9a-f]|(?<=::)))(?:%[\w.-]*\w)?(?(1)\](?::\d+)?)(?!\w|:\w)",
-    re.IGNORECASE,
-)
-"""Candidates for an IPv6 address, with optional brackets, zone and port."""
 _JSON_ANSWER = re.compile(r"\{\s*\"(?:data|errors)\".*\}", re.DOTALL)
 _MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _OUT_OF_MEMORY = re.compile(r"allocate|bad_alloc|out of memory|could not create a (memory|primitive)", re.IGNORECASE)
@@ -92,35 +74,19 @@ def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
     return type(error).__module__.partition(".")[0] in _IO_PACKAGES
 
 
-def is_recorded_machine_fault(entry: dict[str, Any]) -> bool:
-    """Return whether a record of an earlier version reports a failure that was the machine's fault."""
-    cause = str(entry["summary"].get("error", ""))
-    return entry["state"] == "failed" and (
-        _RECORDED_MACHINE_FAULT.match(cause) is not None or os.strerror(errno.ENOSPC) in cause
-    )
-
-
 def redact(text: str) -> str:
-    """Return `text` with paths shortened and with addresses and host names replaced.
+    """Return `text` with paths shortened and with IPv4 addresses and known host names replaced.
 
     Example:
         >>> redact("cannot connect to 10.0.0.7:6379")
         'cannot connect to (address)'
     """
     text = _PATH.sub(lambda match: to_relative_path(match[0]), text.replace(str(Path.home()), "~"))
-    text = _IPV4.sub("(address)", _IPV6.sub(_replace_address, text))
+    text = _IPV4.sub("(address)", text)
     known = {platform.node(), *HOSTS} - {"", "localhost"}
     names = sorted(known | {name.partition(".")[0] for name in known if not name[0].isdigit()}, key=len, reverse=True)
     pattern = "|".join(map(re.escape, names))
     return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", "(host)", text, flags=re.IGNORECASE) if pattern else text
-
-
-def _replace_address(match: re.Match[str]) -> str:
-    try:
-        ipaddress.IPv6Address(match[2])
-    except ValueError:
-        return match[0]  # for example a time of day
-    return "(address)" if match[2].strip(":") else match[0]
 
 
 def summarize_server_error(error: BaseException) -> str:

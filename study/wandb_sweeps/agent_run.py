@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from study.tracking.agent_env import SweepContext
-from study.tracking.settings import PRIVATE_SETTINGS
+from study.tracking.tracking_settings import PRIVATE_SETTINGS
 from study.utils.error_text import redact, summarize_server_error
 
 _TIMEOUT_S = 30.0

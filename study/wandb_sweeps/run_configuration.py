@@ -15,7 +15,7 @@ from study.execution.trial_runner import StudyTrials
 from study.records.run_name import format_run_name
 from study.records.run_record import Split, has_test_scores
 from study.records.run_store import RunStore
-from study.scheduling.objectives import compute_means, select_best
+from study.scheduling.choice import compute_mean, select_best
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.sweep_trials import SWEPT_FOLDER, read_sweep_trials, register_sweep_trial
 from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs, get_role
@@ -68,16 +68,15 @@ class SingleConfigurationScheduler(BaseScheduler):
             self._factory.make_configuration(name, point, self.study.seeds, get_role(self.study, name))
             for name, point in read_sweep_trials(self.study, lambda line: None)
         ]
-        likely = select_best([self.configuration, *others], self.store, self.objectives)
+        likely = select_best([self.configuration, *others], self.store, self.metric)
         final = {key for item in likely.values() for run in item.runs for key in self.list_checkpoint_keys(run)[-1:]}
         needed = {key for run in waiting for key in self.list_checkpoint_keys(run)}
         return final | needed | {f"{RESUME_FOLDER}/{run.id}" for run in waiting}
 
     @property
-    def result(self) -> dict[str, float] | None:
-        """Means of the study's objectives over the seeds, the deciding one first. None if a seed failed."""
-        means = compute_means(self.configuration, self.store, self.objectives)
-        return None if means is None else dict(zip(self.objectives, means, strict=True))
+    def result(self) -> float | None:
+        """Mean of the study's metric over the seeds. None if a seed failed."""
+        return compute_mean(self.configuration, self.store, self.metric)
 
     @property
     def failures(self) -> list[str]:
@@ -131,9 +130,8 @@ def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
             agent_run.config.update({"study": study.name, **ids})
         announce_wait = cache(lambda: print_line("another process runs this configuration: waiting for its runs"))
         with Leases(open_storage(str(study.folder / SWEPT_FOLDER))).acquire(configuration.id, announce_wait):
-            objectives = _run_seeds(open_result, configuration)
-        values = {"objective": next(iter(objectives.values()))}
-        values |= {f"objective/{name}": value for name, value in objectives.items()}
+            value = _run_seeds(open_result, configuration)
+        values = {"objective": value, f"objective/{study.analysis.metric}": value}
         if agent_run:
             agent_run.log(values)  # the search of a sweep reads logged values, not only the summary
     description = {
@@ -145,8 +143,8 @@ def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
     print_line(json.dumps(description | values))
 
 
-def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> dict[str, float]:
-    """Return the objectives by name, the deciding one first.
+def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> float:
+    """Return the mean of the study's metric over the seeds.
 
     Raises:
         IncompleteError: a seed failed.

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from search_spaces.samplers import SAMPLERS
-from study.config.key_names import get_study_file_key
 from study.config.sources import list_shipped_studies, list_shipped_suites
 from study.config.study_class import get_study_class
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
@@ -26,9 +25,9 @@ from trainables.metrics import METRICS
 from trainables.models.architectures import ARCHITECTURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.specs.samplers import SAMPLERS as NEGATIVE_SAMPLERS
+from trainables.utils.base_settings import Settings
 from trainables.utils.cli import print_escaped
 from trainables.utils.registry import Entry, Registry
-from trainables.utils.settings import Settings
 
 _WIDTH = 120
 """Characters after which a line about options is wrapped, on the terminal and on the page."""
@@ -67,7 +66,7 @@ class Section(NamedTuple):
 
     def format_keys(self, names: Iterable[str], mark: str = "") -> str:
         """Return the keys of these options, separated by commas, between marks."""
-        return ", ".join(f"{mark}{get_study_file_key(f'{self.table}.{name}')}{mark}" for name in names)
+        return ", ".join(f"{mark}{self.table}.{name}{mark}" for name in names)
 
     def list_options(self) -> list[Option]:
         """Return every option once, those of all entries last.
@@ -80,7 +79,7 @@ class Section(NamedTuple):
             docs |= read_field_docs(settings)
         own = dict.fromkeys(name for entry in self.registry.entries for name in _list_own_options(entry))
         return [
-            Option(get_study_file_key(f"{self.table}.{name}"), _format_default(fields[name].default), docs[name])
+            Option(f"{self.table}.{name}", _format_default(fields[name].default), docs[name])
             for name in (*own, *self.registry.options)
         ]
 
@@ -103,7 +102,7 @@ SECTIONS = (
     Section("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
     Section("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
     Section("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
-    Section("metrics", ("analysis.metric", "search.objectives", "training.checkpoint"), METRICS, "analysis"),
+    Section("metrics", ("analysis.metric", "training.checkpoint"), METRICS, "analysis"),
 )
 """All registries that a study file refers to."""
 
@@ -118,7 +117,7 @@ def read_field_docs(settings: type[Settings]) -> dict[str, str]:
     Docstrings are read from the source only here, since that would make every import of a settings class slower.
 
     Example:
-        >>> from trainables.curriculum.settings import CurriculumSettings
+        >>> from trainables.curriculum.curriculum_settings import CurriculumSettings
         >>> read_field_docs(CurriculumSettings)["score"]
         'Name of the difficulty score'
     """

@@ -22,9 +22,9 @@ def clean_up_study(study: Study) -> None:
     Args:
         study: the study to clean up.
     """
-    for folder in {study.folder, study.cache}:
+    for folder in {study.folder, study.cache_folder}:
         remove_stale_files(folder, recursive=True)
-    for preparation in (study.cache / "preparing").glob("*"):
+    for preparation in (study.cache_folder / "preparing").glob("*"):
         with suppress(FileNotFoundError):  # another process has just finished it
             if is_hash(preparation.name) and time.time() - preparation.stat().st_mtime > _STALE_AFTER_S:
                 shutil.rmtree(preparation, ignore_errors=True)
@@ -36,7 +36,7 @@ def check_writable(study: Study) -> None:
     Raises:
         OSError: a file cannot be created.
     """
-    for folder in (study.folder, study.cache):
+    for folder in (study.folder, study.cache_folder):
         nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
         with TemporaryFile(dir=nearest):
             pass

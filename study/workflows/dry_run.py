@@ -10,13 +10,14 @@ from typing import Any
 
 from analysis.data.plan import Plan, PlannedFamily
 from study.config.schema import Study
-from study.config.spaces import chooses_by_scores, count_configurations, count_proposals
-from study.config.systems import UNTRAINED, get_baseline, list_trained_scores
+from study.config.spaces import chooses_by_scores, count_configurations
+from study.config.systems import get_systems
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.records.plan_file import PLAN_FILE
 from study.records.run_record import Split
@@ -32,7 +33,6 @@ from trainables.utils.cli import print_escaped
 
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"
-_SCORER = "scorer"
 _MIN_SEEDS = 3
 """Fewest seeds of the test scores without a warning."""
 _FEW_SEEDS = ("decide next to nothing", "says nothing about other seeds")
@@ -59,7 +59,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     Returns:
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
             (in words; None without), model, seeds, confirm_seeds, group_size, systems (one row for each), runs,
-            training, instances (bounds), sampler, parallel, pruning, budgets, data, queries, overlaps, records, cost
+            training, instances (bounds), sampler, round_size, pruning, budgets, data, queries, overlaps, records, cost
             (hours), metric, detectable, families (of the plan's comparisons), problems (for which a start on this
             machine would be refused) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the study
             chooses nothing).
@@ -84,7 +84,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         measured = measure_study_throughput(study, log)
     data = study.study_type.trainable.data_backend
     prepared, run_store, epochs = (
-        data.find_prepared_data(study.task, study.cache),
+        data.find_prepared_data(study.task, study.cache_folder),
         RunStore(study.folder),
         study.training.epochs,
     )
@@ -98,7 +98,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     else:
         check_folder(study, study.folder)
     is_length_known = study.training.epochs is None and study.scorer_training.epochs is None
-    rows = _build_rows(study, study.training.instances if is_length_known else None)
+    counts = count_runs(study)
     queries = (
         {split: counts["queries"] for split, counts in prepared.read_metadata()["splits"].items()} if prepared else None
     )
@@ -128,19 +128,19 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "seeds": list(study.seeds),
         "confirm_seeds": list(study.confirm.seeds),
         "group_size": study.confirm.group_size,
-        "systems": rows,
-        "runs": sum(row["runs"] for row in rows),
+        "systems": [_build_row(study, row) for row in counts],
+        "runs": sum(row.n_runs for row in counts),
         "training": {"epochs": epochs, "instances": study.training.instances if is_length_known else None},
         "instances": bounds,
         "sampler": study.search.sampler,
-        "parallel": study.search.parallel,
+        "round_size": study.search.round_size,
         "pruning": study.search.pruning,
         "budgets": {"hours": study.search.hours, "gpu_hours": study.search.gpu_hours},
         "data": prepared.fingerprint if prepared else None,
         "queries": queries,
         "overlaps": description.get("overlaps", []) if description else None,
         "records": {state: states.count(state) for state in ("finished", "failed")},
-        "cost": _estimate_hours(study, cost, rows, len(measured)) if cost and is_length_known else None,
+        "cost": _estimate_hours(study, cost, counts, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
         "families": document["families"],
@@ -158,42 +158,14 @@ def print_preview(study: Study, estimate_cost: bool, as_json: bool) -> None:
     print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
 
-def _build_rows(study: Study, instances_per_run: int | None) -> list[Row]:
-    """Return one row for each system.
-
-    Args:
-        study: the study.
-        instances_per_run: training instances of one run. If None, they are not known yet.
-    """
-    seeds, fresh = len(study.seeds), len(study.fresh_seeds)
-    confirmed = 1 if study.has_serving_seeds else 2  # the winner, and its default if there was a choice
-    searches = count_proposals(study)
-    rows = [_build_row(_format_order_name(name), 1, 1, 0, 0) for name in study.reference_rankings]
-    rows.append(_build_row(UNTRAINED, 1, seeds, fresh, 0))
-    if (baseline := get_baseline(study)) not in searches:
-        rows.append(_build_row(baseline, 1, seeds, fresh, instances_per_run))
-    for name, count in searches.items():
-        rows.append(
-            _build_row(name, count, count * seeds, confirmed * fresh, instances_per_run)
-            | {"of": count_configurations(study, name)}
-        )
-    if list_trained_scores(study):
-        scorer = study.scorer_training
-        rows.append(_build_row(_SCORER, 1, 1, 0, scorer.instances if scorer.epochs is None else None))
-    return rows
-
-
-def _format_order_name(name: str) -> str:
-    return f"{name} order"
-
-
-def _build_row(name: str, configurations: int, runs: int, confirm: int, instances_per_run: int | None) -> Row:
+def _build_row(study: Study, counts: SystemRuns) -> Row:
+    name, each = counts.system, counts.instances
     return {
-        "system": name,
-        "configurations": configurations,
-        "of": configurations,
-        "runs": runs + confirm,
-        "instances": None if instances_per_run is None else (runs + confirm) * instances_per_run,
+        "system": f"{name} order" if name in study.reference_rankings else name,
+        "configurations": counts.configurations,
+        "of": count_configurations(study, name) if name in get_systems(study) else 1,
+        "runs": counts.n_runs,
+        "instances": None if each is None else counts.n_runs * each,
     }
 
 
@@ -209,20 +181,16 @@ def _read_summaries(run_store: RunStore, split: Split) -> list[dict[str, Any]]:
     return [summary for run_id in ids if (summary := run_store.get_summary(run_id, split))]
 
 
-def _estimate_hours(study: Study, cost: Cost, rows: list[Row], n_measured: int) -> dict[str, Any]:
+def _estimate_hours(study: Study, cost: Cost, counts: list[SystemRuns], n_measured: int) -> dict[str, Any]:
     """Return the estimated hours of the study.
 
     Args:
         study: the study.
         cost: seconds of the parts of a study.
-        rows: one for each system.
+        counts: runs of each system.
         n_measured: runs that were measured at once; 0 if there was none.
     """
-    runs = sum(row["runs"] for row in rows)
-    # These have one run, however many seeds the study has.
-    without_seeds = {_SCORER, *map(_format_order_name, study.reference_rankings)}
-    seeded = [row for row in rows if row["system"] not in without_seeds]
-    tests = len(seeded) * len(study.confirm.seeds or study.seeds) + len(rows) - len(seeded)
+    runs, tests = sum(row.n_runs for row in counts), sum(row.tests for row in counts)
     at_once = n_measured or (
         get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent
     )
@@ -286,7 +254,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         lines.append(f"instances to train: {_UNPREPARED}")
     rules = [f"proposed by {preview['sampler']}", *(["raced"] if preview["pruning"] else [])]
     if preview["sampler"] != "grid" or preview["pruning"]:
-        rules.append(f"search.round_size = {preview['parallel']} configurations a round, on which results depend")
+        rules.append(f"search.round_size = {preview['round_size']} configurations a round, on which results depend")
     rules += [f"at most {value:g} {name.replace('_', ' ')}" for name, value in preview["budgets"].items() if value]
     lines.append(f"search: {', '.join(rules)}")
     if (tested := len(preview["confirm_seeds"] or preview["seeds"])) < _MIN_SEEDS:

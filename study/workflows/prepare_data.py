@@ -20,7 +20,7 @@ def prepare_study_data(study: Study) -> None:
     check_model_settings(path, study.model)
     clean_up_study(study)
     data = study.study_type.trainable.data_backend
-    prepared = data.prepare_data(study.task, study.cache, print_line)
+    prepared = data.prepare_data(study.task, study.cache_folder, print_line)
     data.check_data(resolve_length(study, prepared), prepared)
     for line in data.summarize_data(study, prepared):
         print_line(line)

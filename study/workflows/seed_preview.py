@@ -5,9 +5,9 @@ from typing import Any
 from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
 from analysis.data.plan import Plan
 from study.config.schema import Study
-from study.config.spaces import count_proposals
-from study.config.systems import UNTRAINED, get_baseline
+from study.config.systems import UNTRAINED
 from study.plan.cost import Cost
+from study.plan.run_counts import count_runs
 from study.records.plan_file import PLAN_FILE
 from study.records.run_store import RunStore
 
@@ -29,14 +29,14 @@ def build_seed_rows(
         Rows with seeds; trainings, at most (the default of a system may win); trial_hours of these trainings and the
             tests, None without a cost; detectable, None until two systems have scores of several seeds.
     """
-    searched = count_proposals(study)
-    trained = {get_baseline(study), *searched}
+    confirmed = [row for row in count_runs(study) if row.confirmed]
+    n_trained = sum(row.confirmed for row in confirmed if row.system != UNTRAINED)
     numbers = sorted({*_NUMBERS, *([len(study.confirm.seeds)] if study.confirm.seeds else [])})
     length = study.training.instances if study.training.epochs is None else None
     effects = _compute_effects(study, plan, queries, numbers)
     rows = []
     for number, effect in zip(numbers, effects, strict=True):
-        trainings, tests = (len(trained) + len(searched)) * number, len({*trained, UNTRAINED}) * number
+        trainings, tests = n_trained * number, len(confirmed) * number
         hours = None
         if cost is not None and length is not None:
             hours = round(cost._replace(once=0.0).estimate_hours(trainings, tests, trainings * length), 3)

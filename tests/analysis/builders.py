@@ -33,7 +33,7 @@ STATISTICS: dict[str, Any] = {
 SETUP = {"model": "org/bert", "data": "docstrings: texts", "date": "2026-07-31", "commit": "0123abc+"}
 """Of the start, next to the plan."""
 SETTINGS: dict[str, Any] = {
-    "model": {"name": "sha256:0123456789abcdef", "layers": None, "frozen_layers": 3, "max_length": 40},
+    "model": {"name": "sha256:0123456789abcdef", "num_layers": None, "frozen_layers": 3, "max_length": 40},
     "task": {
         "candidates": 10,
         "train_negatives": 20,
@@ -46,7 +46,13 @@ SETTINGS: dict[str, Any] = {
 """Of a plan, by section: those that the report shows."""
 ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}
 TRAINED = {
-    "training": {"instances": 640, "precision": "bf16", "evaluation_precision": "fp32", "threads": 1},
+    "training": {
+        "instances": 640,
+        "precision": "bf16",
+        "dev_precision": "fp32",
+        "evaluation_precision": "fp32",
+        "threads": 1,
+    },
     "model": {"max_length": 40},
     "environment": ENVIRONMENT,
 }
@@ -69,7 +75,6 @@ PLAN: dict[str, Any] = {
         },
         {"name": "sanity", "correction": "bonferroni", "comparisons": [["BERT", "BM25"], ["BERT", "untrained"]]},
     ],
-    "budget": None,
 }
 
 

@@ -15,7 +15,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("written") / "study"
     runs = study_runs(seeds=(1, 2), grid=False)
-    plan = plan_of(runs, seeds=[1, 2], objectives=["R10@1", "ECE"], pruning="race", settings=SETTINGS)
+    plan = plan_of(runs, seeds=[1, 2], pruning="race", settings=SETTINGS)
     search = told(runs)
     write_records(folder, plan, runs, search, queries=queries_of(), statistics=STATISTICS)
     write_wandb(folder, plan, runs, search=search, queries=queries_of(), statistics=STATISTICS)

@@ -37,15 +37,9 @@ def metric(frame: pd.DataFrame) -> float:
     return float(ranked.mean())
 
 
-def ece(configuration: str) -> float:
-    """Some calibration error, between 0.02 and 0.12."""
-    return 0.02 + 0.1 * (int(configuration, 16) % 1000) / 1000
-
-
 def searched(
     seeds: Sequence[int] = (1, 2, 3),
     fresh: Sequence[int] = (11, 12),
-    objectives: Sequence[str] = ("R10@1",),
     dropped: Sequence[int] = (),
     failed: Sequence[int] = (),
     proposals: int = 20,
@@ -70,10 +64,10 @@ def searched(
         lost = [states.get(number, "complete") if name == "T-LS" else "complete" for number in range(len(values))]
         own = [_made(name, value, seeds, state, queries[0]) for value, state in zip(values, lost, strict=True)]
         stored = [
-            _proposal(number, state, value, made, list(objectives))
+            _proposal(number, state, value, made)
             for number, (state, value, made) in enumerate(zip(lost, values, own, strict=True))
         ]
-        systems[name] = _system(name, stored, objectives)
+        systems[name] = _system(name, stored)
         for value, made in zip(values, own, strict=True):
             again = made[0].configuration in (systems[name]["winner"], systems[name]["untuned"])
             won = made[0].configuration == systems[name]["winner"]
@@ -89,20 +83,19 @@ def searched(
             run.scores["test"] = scores("test", queries[1], run.quality, number)
     families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"]]},
                 {"name": "sanity", "comparisons": [["BERT", "BM25"], ["BERT", "untrained"]]}]  # fmt: skip
-    declared = {"confirm_seeds": list(fresh), "objectives": list(objectives), "pruning": "race" if dropped else None}
+    declared = {"confirm_seeds": list(fresh), "pruning": "race" if dropped else None}
     plan = plan_of(runs, seeds=list(seeds), systems=["BERT", "LS", "T-LS"], families=families, **declared, **changes)
     return Searched(plan, runs, {"systems": systems})
 
 
 def told(runs: Sequence[Made]) -> dict[str, Any]:
-    """What a search of T-LS with two objectives may have been told, the runs of its proposals but the winner's left
-    out."""
+    """What a search of T-LS may have been told, the runs of its proposals but the winner's left out."""
     winner = next(run.configuration for run in runs if run.variant == "T-LS")
     proposals = []
     for number, values in enumerate(_spread(14, np.random.default_rng(5))):
         state = {3: "dropped", 6: "incomplete", 9: "unknown"}.get(number, "complete")
         key = winner if number == 0 else hash_json(values)
-        means = {"R10@1": 0.5 + values["epsilon"] / 4 - (number == 13) / 10, "ECE": ece(key)}
+        mean = 0.5 + values["epsilon"] / 4 - (number == 13) / 10
         proposals.append(
             {
                 "number": number,
@@ -110,12 +103,12 @@ def told(runs: Sequence[Made]) -> dict[str, Any]:
                 "values": values,
                 "state": state,
                 "seeds": {"complete": [1, 2], "unknown": []}.get(state, [1]),
-                "objectives": None if state == "unknown" else means,
-                "told": list(means.values()) if state == "complete" else None,
+                "mean": None if state == "unknown" else mean,
+                "reported": mean if state == "complete" else None,
                 "untuned": number == 0,
             }
         )
-    system = _system("T-LS", proposals, ["R10@1", "ECE"])
+    system = _system("T-LS", proposals)
     return {"systems": {"T-LS": system | {"winner": winner, "stopped": "search.hours", "wanted": 20}}}
 
 
@@ -152,29 +145,23 @@ def _dev(run: Made, queries: int) -> pd.DataFrame:
     return scores("dev", queries, run.quality, int(run.id[:8], 16))
 
 
-def _proposal(
-    number: int, state: str, values: dict[str, Any], made: list[Made], objectives: list[str]
-) -> dict[str, Any]:
+def _proposal(number: int, state: str, values: dict[str, Any], made: list[Made]) -> dict[str, Any]:
     done = [run for run in made if run.state == "finished"]
-    means = {"R10@1": float(np.mean([metric(run.scores["dev"]) for run in done])), "ECE": ece(made[0].configuration)}
+    mean = float(np.mean([metric(run.scores["dev"]) for run in done]))
     return {
         "number": number,
         "configuration_id": made[0].configuration,
         "values": values,
         "state": state,
         "seeds": [run.seed for run in done],
-        "objectives": {name: means[name] for name in objectives},
-        "told": [means[name] for name in objectives] if state == "complete" else None,
+        "mean": mean,
+        "reported": mean if state == "complete" else None,
         "untuned": number == 0,
     }
 
 
-def _system(name: str, proposals: list[dict[str, Any]], objectives: Sequence[str]) -> dict[str, Any]:
-    complete = [p for p in proposals if p["state"] == "complete"]
-    best = max(complete, key=lambda p: p["objectives"]["R10@1"])
-    front = [best]
-    if len(objectives) > 1:
-        front = [p for p in complete if not any(_beats(q["objectives"], p["objectives"]) for q in complete)]
+def _system(name: str, proposals: list[dict[str, Any]]) -> dict[str, Any]:
+    best = max((p for p in proposals if p["state"] == "complete"), key=lambda p: p["mean"])
     grid = GRID if name == "T-LS" else {"epsilon": GRID["epsilon"]}
     return {
         "sampler": "tpe",
@@ -185,10 +172,5 @@ def _system(name: str, proposals: list[dict[str, Any]], objectives: Sequence[str
         "grid": grid,
         "proposals": proposals,
         "winner": best["configuration_id"],
-        "front": [p["configuration_id"] for p in front],
         "untuned": proposals[0]["configuration_id"],
     }
-
-
-def _beats(one: dict[str, float], other: dict[str, float]) -> bool:
-    return one["R10@1"] >= other["R10@1"] and one["ECE"] <= other["ECE"] and one != other

@@ -28,9 +28,9 @@ from trainables.models.pretrained import check_model_settings, count_layers_to_r
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.models.transformer import Transformer, load_pretrained
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.base import BaseModelSettings
-from trainables.specs.checkpoints import Checkpoint, Segment
+from trainables.specs.checkpoint_chain import Checkpoint, Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.utils.arrays import Ints
@@ -187,7 +187,7 @@ def test_a_fresh_pooler_is_the_seeds_own(models: dict[str, Path], kind: str) -> 
 @every_type
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_first_layers_are_kept(models: dict[str, Path], kind: str, count: int) -> None:
-    model, oracle, batch = make_encoder(models[kind], layers=count), load_oracle(models[kind]), make_batch(SHORT)
+    model, oracle, batch = make_encoder(models[kind], num_layers=count), load_oracle(models[kind]), make_batch(SHORT)
     with torch.inference_mode():
         found, _ = model.encode(batch, NO_DROPOUT)
         torch.testing.assert_close(found, torch.cat(run_oracle(oracle, batch, count)), rtol=0, atol=1e-5)
@@ -294,7 +294,9 @@ def test_two_views_of_a_sentence(models: dict[str, Path], kind: str, pooling: st
 
 @every_separate_type
 def test_fresh_layers_are_drawn_and_the_others_kept(models: dict[str, Path], kind: str) -> None:
-    kept, fresh = (SentenceEncoder(models[kind], EncoderModelSettings(fresh_layers=count), 1).upper for count in (0, 1))
+    kept, fresh = (
+        SentenceEncoder(models[kind], EncoderModelSettings(reinit_layers=count), 1).upper for count in (0, 1)
+    )
     for number in range(LAYERS):
         pairs = zip(kept[number].named_parameters(), fresh[number].parameters(), strict=True)
         for (name, own), other in pairs:
@@ -367,10 +369,10 @@ def test_training_and_evaluation_in_bf16_are_near_those_in_fp32(models: dict[str
 def test_limits_of_a_model_are_read_from_its_files(models: dict[str, Path], kind: str) -> None:
     longest = read_max_tokens(models[kind])
     assert longest == (512 if ARCHITECTURES[kind].positions_follow_padding else 514)
-    check_model_settings(models[kind], RankerModelSettings(max_length=longest, layers=LAYERS))
+    check_model_settings(models[kind], RankerModelSettings(max_length=longest, num_layers=LAYERS))
     for settings, problem in (
         ({"max_length": longest + 1}, f"model.max_length: {longest + 1}; expected at most the model's {longest}"),
-        ({"layers": LAYERS + 1}, f"model.num_layers: {LAYERS + 1}; expected at most the model's {LAYERS}"),
+        ({"num_layers": LAYERS + 1}, f"model.num_layers: {LAYERS + 1}; expected at most the model's {LAYERS}"),
         ({"frozen_layers": LAYERS}, f"model.frozen_layers: {LAYERS}; expected fewer than the {LAYERS} in use"),
     ):
         with pytest.raises(UserError) as caught:

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from search_spaces.settings import SearchSettings
-from study.config.key_names import get_study_file_key
+from search_spaces.search_settings import SearchSettings
 from study.config.loader import load_study
 from study.config.sources import list_shipped_suites
 from study.workflows.choices import SECTIONS, Section, format_page, print_choices, read_field_docs
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.tasks import get_task
 from trainables.metrics import get_measure
 from trainables.models.architectures import get_architecture
@@ -100,7 +99,7 @@ def test_options_are_keys_of_a_study_that_take_their_defaults(section: Section) 
     names = [*section.registry.options]
     for entry in section.registry.entries:
         names += [*entry.options, *(entry.settings.model_fields if entry.settings else ())]
-    fields = {get_study_file_key(f"{section.table}.{name}"): name for name in names}
+    fields = {f"{section.table}.{name}": name for name in names}
     assert {option.key for option in section.list_options()} == fields.keys()
     for option in section.list_options():
         assert is_known(option.key, option.default)

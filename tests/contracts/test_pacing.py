@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.curriculum.pacing import PACING, canonicalize_pacing
+from trainables.curriculum.pacing import PACING
 
 FORMULAS = {
     "standard": lambda t, full, d: 1.0,
@@ -19,7 +19,7 @@ FORMULAS = {
 }
 """Penha and Hauff (2020), table of pacing functions; what exceeds 1 is all data."""
 NAMES = st.one_of(
-    st.sampled_from([name for name in PACING if name != "standard"]), st.integers(1, 2000).map("root_{}".format)
+    st.sampled_from([name for name in PACING if name != "standard"]), st.integers(2, 2000).map("root_{}".format)
 )
 DELTAS = st.floats(0.01, 0.99)
 STEPS = st.integers(1, 10**6)
@@ -66,7 +66,7 @@ def test_values_worked_by_hand() -> None:
     assert PACING["root_2"](50, 100, 0.25) == pytest.approx(math.sqrt(17 / 32))
     assert PACING["geometric_progression"](50, 100, 0.25) == pytest.approx(0.5)
     # with the default delta, .33^2 = .1089: root_2 at T/3 is sqrt(.1089 + .8911 / 3) = sqrt(.405933...)
-    assert PACING["root"](30, 90) == pytest.approx(0.6371289, abs=1e-7)
+    assert PACING["root_2"](30, 90) == pytest.approx(0.6371289, abs=1e-7)
     # the paper's figure: of 1,000 iterations root_5 has 80 % in before a third
     assert PACING["root_5"](330, 1000) == pytest.approx((0.33**5 + 0.33 * (1 - 0.33**5)) ** 0.2)
     assert [PACING["step"](step, 100) for step in (0, 33, 33.5, 66, 66.5, 100)] == [0.33, 0.33, 0.66, 0.66, 1, 1]
@@ -77,15 +77,9 @@ def test_the_thirds_of_step_do_not_depend_on_delta(full: int, share: float) -> N
     assert len({PACING["step"](share * full, full, delta) for delta in (0.1, 0.33, 0.9)}) == 1
 
 
-def test_names_are_known_in_every_form() -> None:
-    assert canonicalize_pacing("root") == "root_2"
-    assert canonicalize_pacing("root_1") == "linear"
-    assert canonicalize_pacing("geom_progression") == "geometric_progression"
-    assert canonicalize_pacing("baseline") == "standard"
+def test_a_root_of_any_degree_is_known() -> None:
     assert PACING["root_137"](0, 10, 0.5) == 0.5
-    for wrong in ("root_0", "root_-2", "roots_2", "quadratic", "root_2.5", ""):
-        with pytest.raises(ValueError, match="one of standard, step, "):
-            canonicalize_pacing(wrong)
+    for wrong in ("root_0", "root_1", "root_-2", "roots_2", "quadratic", "root_2.5", ""):
         with pytest.raises(KeyError):
             PACING[wrong]
 

@@ -31,7 +31,7 @@ POWER = """
 from typing import Annotated
 from pydantic import Field
 from trainables.smoothing import SCHEDULES
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 class PowerSettings(Settings):
     NAME: Annotated[float, Field(gt=0, le=5)] = 2.0
@@ -126,7 +126,7 @@ def test_a_plugin_that_is_not_there_or_not_named_is_one_line(plugins: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "name", ["trials", "sampler", "learning_rate", "delta", "negatives", "copy", "teacher", "distribution"]
+    "name", ["round_size", "sampler", "learning_rate", "delta", "negatives", "copy", "teacher", "distribution"]
 )
 def test_a_setting_of_a_schedule_cannot_have_the_name_of_a_key(plugins: Path, name: str) -> None:
     place = f"the schedule power, setting {name}"
@@ -244,8 +244,8 @@ def test_the_setting_of_a_schedule_is_searched_trained_and_planned(plugins: Path
     assert all(point["schedule"] == "power" and "switch" not in point for point in points)
     smoothing = study.study_type.make_smoothing("T-LS", {"epsilon": 0.4, "schedule": "power", "power": 3.0})
     assert smoothing.model_dump(mode="json") == {
-        "distribution": "uniform", "schedule": "power", "epsilon": 0.4, "power": 3.0,
-        **dict.fromkeys(("switch", "end", "rate", "a", "b")),
+        "distribution": "uniform", "schedule": "power", "epsilon": 0.4, "power": 3.0, "loss": "cross_entropy",
+        **dict.fromkeys(("switch", "end", "rate", "a", "b", "teacher", "teacher_temperature", "weak_temperature")),
     }  # fmt: skip
     assert smoothing.compute_strength(50, 100) == pytest.approx(0.4 * 0.5**3)
     assert "power" not in smoothing.to_constant().model_dump()

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from trainables.curriculum import PACING
 from trainables.metrics import METRICS
 from trainables.utils.registry import Entry, Registry
 
@@ -45,12 +44,6 @@ def test_any_other_name_is_refused_with_the_names(name: object) -> None:
         assert name not in POWERS
         with pytest.raises(KeyError, match="expected one of absolute, power_n, floor:ID"):
             POWERS[name]
-
-
-def test_the_other_names_of_pacing_functions_are_names() -> None:
-    for name, canonical in (("root", "root_2"), ("geom_progression", "geometric_progression"), ("root_1", "linear")):
-        assert name in PACING
-        assert PACING[name](3, 10, 0.3) == PACING[canonical](3, 10, 0.3)
 
 
 def test_a_name_whose_parameters_make_no_sense_is_a_key_error() -> None:

@@ -143,7 +143,7 @@ def test_keys_fit_into_a_study(block: Block, place: Path) -> None:
 def _leaves(data: dict[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys and values of a part of a study file."""
     for name, value in data.items():
-        if isinstance(value, dict) and name != "custom":
+        if isinstance(value, dict):
             yield from _leaves(value, f"{place}{name}.")
         else:
             yield f"{place}{name}", value

@@ -10,7 +10,6 @@ import pytest
 from benchmarks.recorded import read_entries
 from docs.scripts import commands, configuration, pacing, speed
 from search_spaces.registry import STUDY_TYPES, get_study_type
-from study.config.key_names import get_study_file_key
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
 from study.records.run_store import RunStore
@@ -30,7 +29,7 @@ YES = {
     "model.num_layers": "6",
     "model.pooling": "mean",
     "task.document_words": "20",
-    "task.evaluation_sampler.b": "0.4",
+    "task.sampler.b": "0.4",
     "task.label_noise": "0.2",
     "task.sampler.k1": "0.9",
     "task.sampler.paper_code": "true",
@@ -70,8 +69,6 @@ RUNS = {
     "search.epsilon": "[0.1, 0.3]",
     "search.learning_rate": "[5e-4, 1e-3]",
     "search.n_configurations": "{T-LS = 5}",
-    "search.n_configurations.LS": "3",
-    "search.n_configurations.T-LS": "2",
     "search.negatives": "[1, 3]",
     "search.sampler": "qmc",
     "search.schedule": '["two_stage", "cosine"]',
@@ -100,15 +97,12 @@ def rows() -> dict[str, dict[str, list[str]]]:
 
 
 def known_keys(trainable: str) -> set[str]:
-    """Every key that a study of the trainable reads, without tables; of variants, those that a study has by default."""
-    study_type = get_study_type(trainable)
-    others = {*study_type.variants} - {*(study_type.default_variants or study_type.variants)}
+    """Every key that a study of the trainable reads, without tables and variants."""
     known = _iter_known_keys(get_study_class(trainable))
-    fields = [field for field in known if field.removeprefix("search.trials.") not in others]
-    tables = {field.rpartition(".")[0] for field in fields} - {"search.trials"}
-    unused = "" if study_type.has_curricula else "curriculum."
-    leaves = (field for field in fields if field not in tables and not (unused and field.startswith(unused)))
-    return {get_study_file_key(field) for field in leaves}
+    fields = [field for field in known if not field.startswith("search.n_configurations.")]
+    tables = {field.rpartition(".")[0] for field in fields}
+    unused = "" if get_study_type(trainable).has_curricula else "curriculum."
+    return {field for field in fields if field not in tables and not (unused and field.startswith(unused))}
 
 
 def answer(key: str) -> str:
@@ -187,11 +181,6 @@ def test_every_row_is_complete(trainable: str) -> None:
         assert default
         assert len(meaning) > len("Seed.")
         assert run_id in ("yes", "content", "which runs", "no", "-")
-
-
-def test_a_second_name_is_shown() -> None:
-    assert rows()["cross-encoder"]["search.round_size"][0].endswith("<br>also `search.parallel`")
-    assert "also" not in rows()["cross-encoder"]["search.sampler"][0]
 
 
 @pytest.mark.parametrize("key", YES)

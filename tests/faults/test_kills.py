@@ -36,9 +36,9 @@ def writing(work: Work, trial: TrialSpec) -> bool:
 
 @pytest.mark.slow
 def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -> None:
-    settings = {"instances": BATCHES * BATCH_SIZE, "cuts": (20 * BATCH_SIZE,), "evaluations": 3}
+    settings = {"instances": BATCHES * BATCH_SIZE, "fork_points": (20 * BATCH_SIZE,), "evaluations": 3}
     expected = finish(job(world, fresh(), T_LS, **settings))
-    trial = job(world, fresh(), T_LS, **settings).model_copy(update={"interval": 0.0})
+    trial = job(world, fresh(), T_LS, **settings, interval=0.0)
     draw, inside, last = random.Random(0), 0, 0
     for number in range(KILLS):
         before = furthest(trial)

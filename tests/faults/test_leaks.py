@@ -49,7 +49,7 @@ concurrent = 1
 
 [search]
 ridge = [0.01, 0.1]
-trials = { HARD = 2, SOFT = 6, T-SOFT = 18 }
+n_configurations = { HARD = 2, SOFT = 6, T-SOFT = 18 }
 """
 
 

@@ -46,7 +46,7 @@ CAUSES = {
     "0.0 2": (
         "a step took longer than trial.minutes = ",
         "; it hung in tests/faults/injected/sitecustomize.py:",
-        "called from trainables/rankers/runner.py:",
+        "called from trainables/rankers/ranker_run.py:",
     ),
     "0.1 1": ("RuntimeError: no good in ", ", said (address)"),
     "0.2 2": ("more than trial.memory = 2 GB was needed: MemoryError",),

@@ -70,7 +70,7 @@ def test_a_search_proposes_distinct_points_and_two_systems_different_ones(sample
         search, proposed = SeedAveragedSearch(own, 8, 2, sampler, 0), []
         while found := search.ask():
             proposed += found
-            search.tell([[point.values["duration"]] for point in found])
+            search.tell([point.values["duration"] for point in found])
         assert len(set(proposed)) == 8
         asked.append(proposed)
     assert (asked[0] == asked[1]) == (sampler == "grid")

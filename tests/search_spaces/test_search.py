@@ -61,7 +61,7 @@ def run(made: SeedAveragedSearch, sign: float = 1.0, known: Sequence[Params] = (
     while batch := made.ask(known[len(found) : len(found) + made.round_size]):
         assert len(batch) <= made.round_size
         found += batch
-        made.tell([[sign * score(point)] for point in batch])
+        made.tell([sign * score(point) for point in batch])
     return found
 
 
@@ -133,15 +133,10 @@ def go_on(made: SeedAveragedSearch, judge: Judge, known: Sequence[Params] = ()) 
     return found
 
 
-def moody(point: Params) -> list[float] | None:
-    """Two objectives that any change of the point changes; of every seventh point or so, none: its seeds failed."""
+def moody(point: Params) -> float | None:
+    """A score that any change of the point changes; of every seventh point or so, none: its seeds failed."""
     drawn = derive_seed(0, repr(point), 0)
-    return None if drawn % 7 == 0 else [drawn % 101 / 101, score(point)]
-
-
-def one_of_them(point: Params) -> list[float] | None:
-    """The first of these objectives alone."""
-    return found[:1] if (found := moody(point)) else None
+    return None if drawn % 7 == 0 else drawn % 101 / 101
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 3, 4])
@@ -151,7 +146,7 @@ def test_a_search_that_is_told_again_what_it_proposed_goes_on_as_if_it_had_been_
     sampler: str, family: str, parallel: int
 ) -> None:
     def made() -> SeedAveragedSearch:
-        return search(family, 10, sampler, parallel=parallel, directions=("maximize", "minimize"))
+        return search(family, 10, sampler, parallel=parallel, direction="minimize")
 
     whole = go_on(made(), moody)
     for count in range(1, 11):
@@ -160,9 +155,9 @@ def test_a_search_that_is_told_again_what_it_proposed_goes_on_as_if_it_had_been_
 
 @pytest.mark.parametrize(("parallel", "counts"), [(1, (3,)), (2, (3, 4))])
 def test_the_gaussian_process_goes_on_the_same_as_well(parallel: int, counts: Sequence[int]) -> None:
-    whole = go_on(search("T-LS", 7, "gp", parallel=parallel), one_of_them)
+    whole = go_on(search("T-LS", 7, "gp", parallel=parallel), moody)
     for count in counts:
-        assert go_on(search("T-LS", 7, "gp", parallel=parallel), one_of_them, known=whole[:count]) == whole
+        assert go_on(search("T-LS", 7, "gp", parallel=parallel), moody, known=whole[:count]) == whole
 
 
 def by_definition(family: SystemSpace, sampler: str, parallel: int, seed: int) -> list[Params]:
@@ -198,7 +193,7 @@ def by_definition(family: SystemSpace, sampler: str, parallel: int, seed: int) -
                 study.enqueue_trial(to_suggestions(point, family.grid))
                 assert choose_point(family, study.ask()) == point
             asked.append(point)
-        told |= {point: one_of_them(point) for point in asked}
+        told |= {point: moody(point) for point in asked}
     return list(told)
 
 
@@ -229,7 +224,7 @@ def test_a_round_is_proposed_by_a_sampler_of_its_own_from_what_was_told_and_noth
     sampler: str, family: str, parallel: int, seed: int
 ) -> None:
     expected = by_definition(FAMILIES[family], sampler, parallel, seed)
-    assert go_on(search(family, len(expected), sampler, seed, parallel=parallel), one_of_them) == expected
+    assert go_on(search(family, len(expected), sampler, seed, parallel=parallel), moody) == expected
 
 
 class Stubborn(optuna.samplers.RandomSampler):
@@ -300,7 +295,7 @@ def test_what_is_known_but_cannot_have_been_proposed_is_not_believed() -> None:
             batch = made.ask(wrong)
             assert batch == right, wrong
             found += batch
-            made.tell([[score(point)] for point in batch])
+            made.tell([score(point) for point in batch])
 
 
 def test_a_failed_configuration_does_not_stop_the_search() -> None:
@@ -313,22 +308,12 @@ def test_a_failed_configuration_does_not_stop_the_search() -> None:
 
 def test_a_round_taken_back_was_never_proposed() -> None:
     made = search("T-LS", 6)
-    made.tell([[score(point)] for point in made.ask()])
+    made.tell([score(point) for point in made.ask()])
     assert made.ask()
     made.cancel_last_ask()
     assert made.ask() == []
     assert made.list_remaining() == []
     assert made.n_configurations == 2
-
-
-@pytest.mark.parametrize("sampler", ["tpe", "gp", "qmc", "grid"])
-def test_several_objectives_are_searched(sampler: str) -> None:
-    made = search("T-LS", 6, sampler, directions=("maximize", "minimize"))
-    found: list[Params] = []
-    while batch := made.ask():
-        found += batch
-        made.tell([[score(point), point.values["epsilon"]] for point in batch])
-    assert len(set(found)) == 6
 
 
 def test_only_what_has_several_values_is_varied() -> None:

@@ -91,7 +91,6 @@ def test_a_second_stage_without_noise_goes_on_from_the_first() -> None:
         ("analysis.metric=MAP", "STS or STS/STS-B"),
         ("analysis.metric=STS/STS12", "STS or STS/STS-B"),
         ("training.checkpoint=MAP", "last, STS or STS/STS-B"),
-        ('search.objectives=["STS", "ECE"]', "one: the development set has one set"),
         ("search.multiple=[0.001]", "at least 0.0078125"),
         ("search.batch_size=[1, 64]", "whole numbers from 2 on"),
         ('curriculum.variants=["SimCSE"]', "does not support curricula"),

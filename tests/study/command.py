@@ -106,7 +106,7 @@ def report(place: Path) -> dict[str, bytes]:
 def proposals(place: Path) -> Any:
     """What the searches proposed, and what they were told."""
     systems = json.loads((place / "study" / "search.json").read_text("utf-8"))["systems"]
-    return {name: [(row["values"], row["told"]) for row in found["proposals"]] for name, found in systems.items()}
+    return {name: [(row["values"], row["reported"]) for row in found["proposals"]] for name, found in systems.items()}
 
 
 def comparisons(folder: Path) -> Any:

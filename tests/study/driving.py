@@ -34,7 +34,7 @@ STUDY = get_study_class().model_validate(
         "name": "small",
         "seeds": SEEDS,
         "training": {"instances": 64, "batch_size": 32, "negatives": 1, "precision": "fp32"},
-        "search": {"parallel": 2, "trials": TRIALS},
+        "search": {"round_size": 2, "n_configurations": TRIALS},
     }
 )
 

@@ -9,16 +9,16 @@ import pandas as pd
 import torch
 
 from study.config.loader import Study, load_study
+from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.records import run_record as record
 from study.records.remote import RemoteRecords
 from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
-from study.workflows.cleanup import CheckpointEvictor
 from tests.study.driving import RESOLVED
 from tests.trainables.storage.counting import PROTOCOL, count_requests
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import WEIGHTS_PREFIX, Checkpoint
+from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, Checkpoint
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
 from trainables.training.resume import ResumableTraining

@@ -24,8 +24,8 @@ from trainables.utils.errors import UserError
         ),
         ({"output.folder": 'with "quotes" and\\'}, ["output.folder='with \"quotes\" and\\'"]),
         (
-            {"search.trials": {"T-LS": 3}, "variants": ("BERT", "T-LS")},
-            ["search.trials.T-LS=3", 'variants=["BERT","T-LS"]'],
+            {"search.n_configurations": {"T-LS": 3}, "variants": ("BERT", "T-LS")},
+            ["search.n_configurations.T-LS=3", 'variants=["BERT","T-LS"]'],
         ),
     ],
 )

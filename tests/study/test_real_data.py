@@ -100,10 +100,10 @@ def shrink(study: Study, others: Sequence[Study] = ()) -> list[str]:
     suite = others or [study]
     is_race = any(each.search.pruning for each in suite)
     n_fresh = 5 if any(each.confirm.group_size for each in suite) else 2
-    systems = dict.fromkeys(name for each in suite for name in each.search.trials)
+    systems = dict.fromkeys(name for each in suite for name in each.search.n_configurations)
     grid = {
         key: values[: 2 if key == search.compare or (is_race and key == "epsilon") else 1]
-        for key, values in search.model_dump(mode="json", exclude={"objectives"}).items()
+        for key, values in search.model_dump(mode="json").items()
         if isinstance(values, list) and values
     }
     if is_race:

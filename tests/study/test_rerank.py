@@ -188,7 +188,7 @@ def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--run={place}/none.run"], "--run: {place}/none.run is no file; expected"),
+        (["--run={place}/none.run"], "{place}/none.run: no such file; expected a run"),
         (["--queries={place}/none.tsv"], "--queries: {place}/none.tsv does not exist; expected"),
         (["--queries={place}/pipe"], "--queries: {place}/pipe is no regular file; expected"),
         (["--documents={place}/queries.tsv"], "queries.tsv: no text for 200 of the run's 200, first d"),

@@ -23,7 +23,7 @@ from tests.trainables.data.test_first_stage import SPLITS, write_collection
 from tests.trainables.small import World
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import hash_model_files
-from trainables.rankers.data import describe_data, summarize_data
+from trainables.rankers.ranker_data import describe_data, summarize_data
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 from trainables.utils.words import find_words

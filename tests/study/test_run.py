@@ -92,9 +92,6 @@ def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
     ("option", "part"),
     [
         ("--help", "usage"),
-        ("--help", "--dry-run, --plan"),
-        ("--help", "--estimate-cost, --calibrate"),
-        ("--help", "--export-trec FOLDER, --trec FOLDER"),
         ("--list", "T-WSLS"),
         ("--dry-run", "unknown until a run is recorded, or --estimate-cost"),
         ("--dry-run", "search.round_size = 2 configurations a round, on which results depend"),

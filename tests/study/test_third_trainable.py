@@ -26,7 +26,7 @@ from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution import tuner as execute
 from study.records import run_record as record
-from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview
 from study.workflows.run_study import run_study
@@ -51,7 +51,7 @@ evaluations = 2
 concurrent = 1
 
 [search]
-parallel = 1
+round_size = 1
 ridge = [0.01, 0.1]
 
 [confirm]
@@ -226,9 +226,9 @@ def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Don
     assert not missing(view, logged)
 
 
-@pytest.mark.usefixtures("done")
-def test_the_command_line_lists_it() -> None:
-    listed = subprocess.run([sys.executable, "-m", "study.run", "--list"], capture_output=True, text=True, check=True)
+def test_the_command_line_lists_it(done: Done) -> None:
+    command = [sys.executable, "-m", "study.run", str(done.file), "--list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "trainable toy: variants\n  HARD " in listed.stdout
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator
 
 from search_spaces.registry import STUDY_TYPES, ConfigError, ConfigSections, StudyType
-from search_spaces.settings import (
+from search_spaces.search_settings import (
     AnalysisSettings,
     SearchSettings,
     Shares,
@@ -16,7 +16,7 @@ from search_spaces.settings import (
 from tests.toy.trainable import ToySmoothing, ToySpecification, ToyTask, ToyTraining
 from trainables.smoothing.schedules import Variant
 from trainables.specs.base import BaseModelSettings
-from trainables.utils.settings import PositiveNumber
+from trainables.utils.base_settings import PositiveNumber
 
 
 class ToySearchSettings(SearchSettings):

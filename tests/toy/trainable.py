@@ -15,16 +15,16 @@ import numpy as np
 from pydantic import Field
 
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
-from trainables.specs.plugin import ActiveRun, DataStatistics, PrecomputeProgress, Statistic, TrainablePlugin
+from trainables.specs.plugin import ActiveRun, PrecomputeProgress, StatisticsRow, StatisticsTable, TrainablePlugin
+from trainables.utils.base_settings import PositiveInt, Proportion
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 from trainables.utils.random import make_generator
-from trainables.utils.settings import PositiveInt, Proportion
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trainables.specs.checkpoints import Checkpoint
+    from trainables.specs.checkpoint_chain import Checkpoint
     from trainables.specs.trial import TrialResult, TrialSpec
 
 SPLITS = ("train", "dev", "test")
@@ -142,10 +142,10 @@ def summarize_data(study: Any, prepared: Points) -> Iterator[str]:
     yield f"task {study.task.name}, {prepared.settings.queries} queries a split"
 
 
-def load_statistics(prepared: Points) -> DataStatistics:
+def load_statistics(prepared: Points) -> StatisticsTable:
     """Counts alone."""
     queries = prepared.settings.queries
-    rows: list[Statistic] = [{"name": "queries", "decimals": 0, "values": [queries] * len(SPLITS)}]
+    rows: list[StatisticsRow] = [{"name": "queries", "decimals": 0, "values": [queries] * len(SPLITS)}]
     return {"columns": list(SPLITS), "rows": rows, "legend": ""}
 
 
@@ -192,7 +192,7 @@ class _Scorer:
 
     def train(self, until: int, after_step: Callable[[], None]) -> None:
         """Trains from the instances seen to `until`."""
-        from trainables.specs.checkpoints import get_run_segments
+        from trainables.specs.checkpoint_chain import get_run_segments
 
         settings, (points, relevant) = self.specification.training, self.data.drawn("train")
         for part in get_run_segments(self.specification):
@@ -238,7 +238,7 @@ class _Scorer:
         """The state to remember."""
         import torch
 
-        from trainables.specs.checkpoints import Checkpoint
+        from trainables.specs.checkpoint_chain import Checkpoint
 
         return Checkpoint(self.instances_seen, {"weights": torch.from_numpy(self.weights.copy())}, list(self.history))
 

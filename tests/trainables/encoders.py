@@ -15,7 +15,7 @@ from trainables.specs.trial import TrialSpec
 
 BATCH_SIZE, BATCHES = 8, 4
 TOTAL = BATCHES * BATCH_SIZE
-CUTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
+FORK_POINTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
 TRAINING = {
     "instances": TOTAL,
     "batch_size": BATCH_SIZE,
@@ -68,9 +68,10 @@ def job(
     variant: NoiseSmoothing = SIMCSE,
     model: dict[str, Any] | None = None,
     path: Path | None = None,
-    cuts: tuple[int, ...] = CUTS,
+    fork_points: tuple[int, ...] = FORK_POINTS,
     action: str = "train",
     seed: int = 1,
+    interval: float = 60.0,
     **training: Any,
 ) -> TrialSpec:
     """A run of the tiny world as a job; its precompute is done."""
@@ -86,8 +87,8 @@ def job(
             "environment": detect_environment(),
         }
     )
-    settings = {"action": action, "metric": "STS", "cache": cache, "model_path": path, "cuts": cuts}
-    made = TrialSpec.model_validate({"specification": specification, **settings})
+    settings = {"action": action, "metric": "STS", "cache": cache, "model_path": path, "fork_points": fork_points}
+    made = TrialSpec.model_validate({"specification": specification, "checkpoint_interval": interval, **settings})
     for _ in get_trainable(specification).training_backend.precompute(made, lambda: None):
         pass
     return made

@@ -17,7 +17,7 @@ from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import hash_model_files, resolve_model_path
-from trainables.rankers.precompute import precompute_inputs
+from trainables.rankers.ranker_backend import precompute
 from trainables.specs.environment import detect_environment
 from trainables.specs.plugin import ActiveRun, get_trainable
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec
@@ -42,7 +42,7 @@ LS = LabelSmoothing(distribution="uniform", epsilon=0.2)
 T_LS = LabelSmoothing(distribution="uniform", schedule="two_stage", epsilon=0.2, switch=0.5)
 WSLS = LabelSmoothing(distribution="weak_supervision", epsilon=0.3)
 T_WSLS = LabelSmoothing(distribution="weak_supervision", schedule="two_stage", epsilon=0.3, switch=0.25)
-CUTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
+FORK_POINTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
 
 Fresh = Callable[[], Path]
 """Makes caches that hold no stages."""
@@ -140,8 +140,9 @@ def job(
     variant: LabelSmoothing = BASELINE,
     model: dict[str, Any] | None = None,
     path: Path | None = None,
-    cuts: tuple[int, ...] = CUTS,
+    fork_points: tuple[int, ...] = FORK_POINTS,
     action: str = "train",
+    interval: float = 60.0,
     **settings: Any,
 ) -> TrialSpec:
     """A run of the tiny world as a job; its precompute is done."""
@@ -157,10 +158,11 @@ def job(
             "metric": "R5@1",
             "cache": cache,
             "model_path": path,
-            "cuts": cuts,
+            "fork_points": fork_points,
+            "checkpoint_interval": interval,
         }
     )
-    for _ in precompute_inputs(made):
+    for _ in precompute(made):
         pass
     return made
 

@@ -22,9 +22,6 @@ PacingFunction = Callable[..., float]
 share at step 0, in (0, 1].
 """
 
-_ALIASES = {"root": "root_2", "baseline": "standard", "geom_progression": "geometric_progression"}
-"""Other names, from the paper and the code of its authors."""
-
 
 def standard(step: float, T: float, delta: float = 0.33) -> float:
     """Return 1: all data from the beginning, no curriculum."""
@@ -75,25 +72,18 @@ def make_root(n: str) -> PacingFunction:
     return partial(root, int(n))
 
 
-class _PacingRegistry(Registry[PacingFunction]):
-    """Registry that also finds the other names of the pacing functions."""
-
-    def _find_entry(self, name: object) -> tuple[Entry, tuple[str, ...]] | None:
-        return super()._find_entry(_get_canonical_name(name) if isinstance(name, str) else name)
-
-
 _PENHA = "Penha and Hauff (2020), section 3"
-PACING: Registry[PacingFunction] = _PacingRegistry(
+PACING: Registry[PacingFunction] = Registry(
     Entry("standard", standard, "all data from the beginning: no curriculum", _PENHA),
     Entry("step", stepwise, "a third of the data, two thirds, then all", _PENHA, ("duration",)),
     Entry("linear", linear, "grows by the same share in each step", "Platanios et al. (2019)", ("delta", "duration")),
     Entry(
         "root_n",
         make_root,
-        "grows as an n-th root, n = 1, 2, 3, ...: the larger n, the faster at first",
+        "grows as an n-th root, n = 2, 3, 4, ...: the larger n, the faster at first",
         "Platanios et al. (2019), n = 2; Penha and Hauff (2020), n = 2, 5, 10, 20, 50",
         ("delta", "duration"),
-        pattern=r"root_([1-9]\d{0,5})",
+        pattern=r"root_([2-9]|[1-9]\d{1,5})",
         examples=("root_2", "root_5", "root_10", "root_20", "root_50"),
     ),
     Entry(
@@ -105,27 +95,6 @@ PACING: Registry[PacingFunction] = _PacingRegistry(
     ),
 )
 """Pacing functions by name. root_n exists for every n; those of the paper are listed."""
-
-
-def _get_canonical_name(name: str) -> str:
-    canonical = _ALIASES.get(name, name)
-    return "linear" if canonical == "root_1" else canonical
-
-
-def canonicalize_pacing(name: str) -> str:
-    """Return the canonical name of a pacing function.
-
-    Raises:
-        ValueError: there is no pacing function of this name; the message lists the names.
-
-    Example:
-        >>> canonicalize_pacing("root"), canonicalize_pacing("root_1")
-        ('root_2', 'linear')
-    """
-    canonical = _get_canonical_name(name)
-    if canonical not in PACING:
-        raise ValueError(PACING.describe_names(name))
-    return canonical
 
 
 def _check_arguments(step: float, T: float, delta: float) -> None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.pacing import PACING as PACING
-from trainables.curriculum.settings import CurriculumSettings
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import make_generator
 

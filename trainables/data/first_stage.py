@@ -40,13 +40,7 @@ def build_retrieved_split(
 ) -> RetrievedSplit:
     """Build the tables of a split.
 
-    Args:
-        split: Name of the split.
-        query_ids: Ids of its queries.
-        rankings: Documents of each query, best first. A query without documents may be absent. Those of a run are not
-            cut yet, and the query itself may be among them.
-        dataset: The task's dataset.
-        settings: Settings of the task.
+    The rankings are best first. Those of a run are not cut yet, and the query itself may be among them.
 
     Raises:
         UserError: If no query of the split has documents, if none of them is relevant, or if one of them is not in the
@@ -88,7 +82,7 @@ def _leave_out_queries(
         kept = [
             place
             for place, name in enumerate(documents)
-            if settings.evaluation_sampler.keep_query_text
+            if settings.sampler.keep_query_text
             or (query, name) in judged
             or not is_own_document(query, dataset.queries[query], name, dataset.documents.get(name, ""))
         ][: settings.retrieval_depth]

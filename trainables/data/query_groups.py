@@ -27,11 +27,7 @@ class QueryGroups:
 
     @classmethod
     def from_relevant(cls, relevant: Ints) -> "QueryGroups":
-        """Return the groups of rows in which every query has relevant documents first, then others.
-
-        Args:
-            relevant: 0 or 1 of each row, shape (rows,).
-        """
+        """Return the groups of rows in which every query has relevant documents first, then others."""
         is_relevant = np.asarray(relevant) == 1
         is_first = is_relevant & ~np.concatenate([[False], is_relevant[:-1]])
         starts = np.append(np.flatnonzero(is_first), len(is_relevant)).astype(np.int64)

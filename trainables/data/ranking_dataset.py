@@ -8,13 +8,10 @@ domains of the queries, so they are in a file of their own, in the same folder: 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainables.data.overlaps import load_overlaps
-from trainables.data.store import (
-    PreparedDataset,
-)
+from trainables.data.store import PreparedDataset
 from trainables.data.tasks import SPLITS
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
+from trainables.text.text_overlap import SplitTexts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,14 +70,7 @@ class RankingDataset(PreparedDataset):
         return table[table["split"] == split].reset_index(drop=True)
 
     def read_qrels(self, split: str) -> "pd.DataFrame":
-        """Return the qrels of the queries of a split with retrieved candidates, in the order of the queries.
-
-        Args:
-            split: Name of the split.
-
-        Returns:
-            Table with columns query_id, document_id, relevant and grade.
-        """
+        """Return the qrels of the queries of a split with retrieved candidates, in the order of the queries."""
         table = self._read_table("qrels")
         return table[table["split"] == split].drop(columns="split").reset_index(drop=True)
 
@@ -99,9 +89,6 @@ class RankingDataset(PreparedDataset):
         The documents that a first stage missed are those with a positive grade that are no candidates, and all judged
         ones of a query without candidates, so that the query is there. No ranking has them, so their score is -inf.
 
-        Args:
-            split: Name of the split.
-
         Returns:
             Table with columns query_id, document_id and relevant; with retrieved candidates also grade, -1 without a
             qrel.
@@ -118,11 +105,7 @@ class RankingDataset(PreparedDataset):
         is_missed = ~pd.MultiIndex.from_frame(qrels[columns[:2]]).isin(known) & is_counted.to_numpy()
         return pd.concat([candidates, qrels[is_missed]], ignore_index=True)
 
-    def find_overlaps(self) -> list[Overlap]:
-        """Return the counts of queries that several splits contain, see `trainables.data.overlaps`."""
-        return load_overlaps(self.folder, lambda: count_overlaps(self._group_queries_by_split(), "queries"))
-
-    def _group_queries_by_split(self) -> dict[str, SplitTexts]:
+    def _group_texts(self) -> dict[str, SplitTexts]:
         texts, groups = self.read_queries().set_index("query_id")["text"], {}
         for split in SPLITS:
             names = self.read_query_ids(split)

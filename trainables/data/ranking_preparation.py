@@ -28,7 +28,7 @@ from trainables.data.teacher import KEY as TEACHER_KEY
 from trainables.data.teacher import write_teacher_scores
 from trainables.models import pretrained
 from trainables.specs import environment
-from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import EvaluationSamplerSettings, RankerTaskSettings, SamplerSettings
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
 from trainables.utils.errors import UserError
@@ -55,30 +55,22 @@ def to_portable_settings(settings: RankerTaskSettings) -> RankerTaskSettings:
 
     They contain neither a path nor the allowed overlap. An encoder is replaced by the digest of its files. The files of
     a teacher's scores and of a first stage's run are replaced by their digests. With such a run, the evaluation sampler
-    is the default, except for `keep_query_text`.
+    is the default.
     """
     teacher = settings.teacher and hash_input_file(_expand_path(settings.teacher), TEACHER_KEY)
     runs = sorted(hash_input_file(_expand_path(name), "task.candidates_run") for name in settings.candidates_run)
-    keeps_queries = settings.evaluation_sampler.keep_query_text
-    used = (
-        settings
-        if not settings.candidates_run
-        else settings.model_copy(update={"evaluation_sampler": SamplerSettings(keep_query_text=keeps_queries)})
-    )
-    samplers = {name: _to_portable_sampler(getattr(used, name), name) for name in ("sampler", "evaluation_sampler")}
-    files = {"path": None, "teacher": teacher, "candidates_run": tuple(runs)}
-    return settings.model_copy(update={"allowed_overlap": None, **files, **samplers})
+    evaluation_sampler = EvaluationSamplerSettings() if runs else settings.evaluation_sampler
+    encoder = SamplerSettings().encoder
+    if "dense" in (settings.sampler.name, evaluation_sampler.name):
+        path = pretrained.resolve_encoder_path(settings.sampler.encoder, "task.sampler.encoder")
+        encoder = pretrained.hash_encoder_files(path)
+    sampler = settings.sampler.model_copy(update={"encoder": encoder})
+    own = {"path": None, "allowed_overlap": None, "teacher": teacher, "candidates_run": tuple(runs)}
+    return settings.model_copy(update={**own, "sampler": sampler, "evaluation_sampler": evaluation_sampler})
 
 
 def _expand_path(name: str) -> Path:
     return Path(os.path.expanduser(name)).absolute()
-
-
-def _to_portable_sampler(sampler: SamplerSettings, key: str) -> SamplerSettings:
-    if sampler.name != "dense":
-        return sampler.model_copy(update={"encoder": SamplerSettings().encoder})
-    digest = pretrained.hash_encoder_files(pretrained.resolve_encoder_path(sampler.encoder, f"task.{key}.encoder"))
-    return sampler.model_copy(update={"encoder": digest})
 
 
 def find_prepared_data(settings: RankerTaskSettings, cache: Path) -> RankingDataset | None:
@@ -97,14 +89,6 @@ def prepare_data(
     settings: RankerTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
 ) -> RankingDataset:
     """Read a task, sample its candidates and write them, unless the prepared data exist.
-
-    Args:
-        settings: Settings of the task.
-        cache: Folder that studies share.
-        progress: Called with a line of text at every step. If None, progress is not reported.
-
-    Returns:
-        The prepared data.
 
     Raises:
         UserError: If the task is unknown, if its sources are missing or malformed, if a split has no queries, or if
@@ -198,7 +182,7 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     plug-in provides on its code.
     """
     identity = portable.model_dump(mode="json", exclude=_MODEL_SETTINGS)
-    samplers = portable.sampler, portable.evaluation_sampler
+    samplers = [portable.get_sampler_settings(split) for split in ("train", "dev")]
     used = {TASKS.find_plugin(portable.name), *(SAMPLERS.find_plugin(sampler.name) for sampler in samplers)}
     if plugins := sorted(filter(None, used)):
         identity["plugins"] = plugins
@@ -211,11 +195,7 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
 
 
 def check_words(documents: Iterable[str]) -> list[str]:
-    """Return a note for a person if BM25 finds no words in most documents, and otherwise nothing.
-
-    Args:
-        documents: Texts of the documents, the first of which are inspected.
-    """
+    """Return a note for a person if BM25 finds no words in most documents, and otherwise nothing."""
     return [] if has_separated_words(islice(documents, _N_INSPECTED)) else [_UNSEPARATED_NOTE]
 
 
@@ -252,10 +232,10 @@ def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str
     order = sorted(set().union(*ids.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
     chosen = {}
     for split in SPLITS:
-        names = [name for name in order[: settings.sample] if name in ids[split]]
+        names = [name for name in order if name in ids[split]]
         if not names:
-            limits = f"task.sample = {settings.sample}, task.relevant_from = {smallest[split]}"
-            raise UserError("task", f"no query with a relevant document in the {split} split", f"one, with {limits}")
+            expected = f"one, with task.relevant_from = {smallest[split]}"
+            raise UserError("task", f"no query with a relevant document in the {split} split", expected)
         chosen[split] = names[: getattr(settings, f"{split}_queries")]
     return chosen
 

@@ -58,9 +58,6 @@ class CandidateSampler:
     def check_pools(self, chosen: Mapping[str, list[str]]) -> None:
         """Check that the pools are large enough, before anything is indexed or sampled.
 
-        Args:
-            chosen: Ids of the queries of each split whose candidates will be sampled.
-
         Raises:
             UserError: If a pool has too few documents for `candidates` or `train_negatives`. Names the largest number
                 that would do.
@@ -85,10 +82,6 @@ class CandidateSampler:
 
     def sample_split(self, split: str, query_ids: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
         """Sample the candidates of a split's queries.
-
-        Args:
-            split: Name of the split.
-            query_ids: Ids of the queries.
 
         Returns:
             The table of candidates in the order of the queries, and the counts: queries, pool (documents), back_filled
@@ -127,10 +120,6 @@ class CandidateSampler:
 
     def retrieve_split(self, split: str, query_ids: list[str]) -> dict[str, Ranking]:
         """Return the first `retrieval_depth` documents of each query by the evaluation sampler, by query id.
-
-        Args:
-            split: Name of the split.
-            query_ids: Ids of the queries.
 
         Raises:
             UserError: If no document of the pool contains a word, or if the sampler is "given" and the task names no
@@ -243,14 +232,7 @@ def _start_worker(plugins: tuple[str, ...]) -> None:
 
 
 def _run_in_processes(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], count: int, title: str) -> None:
-    """Call a function once per job, in one process per core if there are several jobs and cores.
-
-    Args:
-        function: Function to call.
-        jobs: Arguments of each call.
-        count: Number of jobs.
-        title: Title of the progress bar.
-    """
+    """Call a function once per job, in one process per core if there are several jobs and cores."""
     with tqdm(total=count, desc=title, disable=None, leave=False) as bar:
         workers = min(count, count_cores())
         if workers < 2:

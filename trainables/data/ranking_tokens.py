@@ -42,10 +42,10 @@ Positions = Ints
 class PairTokens:
     """Token ids of every candidate row, in the order of `RankingDataset.read_candidates()`."""
 
-    ids: Ids
+    flat: Ids
     """(tokens,) Token ids of all rows, concatenated."""
     offsets: Positions
-    """(rows + 1,) Row r is `ids[offsets[r]:offsets[r + 1]]`."""
+    """(rows + 1,) Row r is `flat[offsets[r]:offsets[r + 1]]`."""
     starts: Ids
     """(rows,) Position within the row where the document's segment starts, after the [SEP] of the query."""
     specials: tuple[int, int, int]
@@ -60,17 +60,12 @@ class PairTokens:
     def __len__(self) -> int:
         return len(self.starts)
 
-    @property
-    def flat(self) -> Ids:
-        """(tokens,) Token ids of all rows, concatenated."""
-        return self.ids
-
     def get_pair(self, row: int) -> tuple[Ids, int]:
         """Return the token ids of a row and the position where its document's segment starts.
 
         In a model with token types, the type is 0 before this position and 1 from there on.
         """
-        return self.ids[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
+        return self.flat[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
 
     @cached_property
     def lengths(self) -> Positions:
@@ -94,13 +89,6 @@ def tokenize_pairs(
     the document loses its end. In a dialogue, the response is cut first, to no less than a third of `max_length`. Then
     the context loses its beginning, or its end if the task's truncation is "plain". With "longest_first", the longer of
     query and document loses a token at its end until the pair fits.
-
-    Args:
-        prepared: The prepared data.
-        tokenizer: The model's fast tokenizer.
-        model_digest: Digest of the model's files, including those of the tokenizer.
-        max_length: Most tokens of a row, including special tokens.
-        cache: Folder that studies share.
 
     Raises:
         UserError: If `max_length` leaves no room for a document, or if the tokenizer is not a fast one.
@@ -167,7 +155,7 @@ def _write_tokens(
     task, settings = get_task(prepared.settings.name), prepared.settings
     side = "left" if task.is_dialogue and settings.truncation == "oldest" else "right"
     # One more than fits, so that truncation is visible. Which of two long sides is the longer one needs their lengths.
-    max_kept = room + 1 if settings.truncation != "longest_first" else _NO_LIMIT
+    max_kept = room + 1 if settings.truncation != "longest_first" else None
     texts = queries["text"].tolist()
     if not settings.separators:
         texts = [" ".join(task.split_utterances(text)) for text in texts]
@@ -243,11 +231,6 @@ def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, I
     Of two equally long sides, the document loses the token, as in the code of Penha and Hauff and the slow tokenizers
     of transformers: a query that is too long keeps the odd token. Fast tokenizers give it to the longer side.
 
-    Args:
-        query: Token ids of the query.
-        document: Token ids of the document.
-        room: Number of tokens that fit.
-
     Example:
         >>> query, document = truncate_longest_first(np.arange(280), np.arange(90), room=125)
         >>> len(query), len(document)
@@ -257,23 +240,19 @@ def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, I
     return query, document[: room - len(query)]
 
 
-def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int, side: str = "right") -> list[Ids]:
+def encode_texts(
+    tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int | None, side: str = "right"
+) -> list[Ids]:
     """Return the token ids of texts without special tokens, cut to `length`.
 
     The tokenizer itself cuts them, because it warns of long texts otherwise.
-
-    Args:
-        tokenizer: A fast tokenizer.
-        texts: Texts to tokenise.
-        length: Most tokens of a text.
-        side: Side where a text is cut, "right" or "left".
     """
     tokenizer.truncation_side = side
     encoded = tokenizer(
         texts,
         add_special_tokens=False,
         truncation=True,
-        max_length=length,
+        max_length=_NO_LIMIT if length is None else length,
         return_attention_mask=False,
         return_token_type_ids=False,
     )["input_ids"]

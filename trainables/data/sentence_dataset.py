@@ -4,15 +4,13 @@ The files are `<cache>/prepared/<fingerprint>/{sentences,pairs}.parquet` and `me
 settings and texts.
 """
 
-import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainables.data.files import readers
-from trainables.data.overlaps import load_overlaps
 from trainables.data.store import (
     PreparedDataset,
     create_once,
@@ -24,7 +22,8 @@ from trainables.data.store import (
 )
 from trainables.data.tasks import sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
-from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
+from trainables.text.text_files import read_lines
+from trainables.text.text_overlap import SplitTexts
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -52,16 +51,13 @@ class SentenceDataset(PreparedDataset):
     """Settings without paths, see `to_portable_settings`."""
     domains: None = None
     """None, because sentences have no domains."""
+    texts: ClassVar[str] = "sentences"
 
     def read_sentences(self) -> list[str]:
         """Return the training sentences, each once, in the order of the file."""
         return self._read_table("sentences")["text"].tolist()
 
-    def find_overlaps(self) -> list[Overlap]:
-        """Return the counts of sentences that several splits contain, see `trainables.data.overlaps`."""
-        return load_overlaps(self.folder, lambda: count_overlaps(self._group_sentences_by_split(), "sentences"))
-
-    def _group_sentences_by_split(self) -> dict[str, SplitTexts]:
+    def _group_texts(self) -> dict[str, SplitTexts]:
         groups, pairs = {"train": SplitTexts(self.read_sentences())}, self.read_pairs()
         for split, rows in pairs.groupby("split"):
             groups[str(split)] = SplitTexts(list(dict.fromkeys((*rows["first"], *rows["second"]))))
@@ -71,9 +67,6 @@ class SentenceDataset(PreparedDataset):
         """Return the pairs of one split, or of both with dev first.
 
         The columns are split, query_id, document_id, first, second, relevant and pair_id, see `sts.SentencePair`.
-
-        Args:
-            split: "dev" or "test". If None, both are returned.
         """
         table = self._read_table("pairs")
         return table if split is None else table[table["split"] == split].reset_index(drop=True)
@@ -102,14 +95,6 @@ def prepare_data(
 
     A sentence is a line without leading and trailing white space.
 
-    Args:
-        settings: Settings of the task.
-        cache: Folder that studies share.
-        progress: Called with a line of text at every step. If None, progress is not reported.
-
-    Returns:
-        The prepared data.
-
     Raises:
         UserError: If a file is missing or not in its format (see `sts.read_pairs`), or if the file of training
             sentences is empty.
@@ -121,7 +106,7 @@ def prepare_data(
         return existing
     report(f"reading {settings.path}")
     skipped = Counter[str]()
-    sentences = _read_sentences(_get_text_path(settings), settings.sentences, skipped)
+    sentences = _read_sentences(_get_text_path(settings), skipped)
     report(f"reading {', '.join(settings.sets)}")
     pairs = sts.read_pairs(_get_evaluation_folder(settings), settings.sets, skipped)
     portable = to_portable_settings(settings)
@@ -161,14 +146,10 @@ def _resolve_pointer(pointer: Path, settings: EncoderTaskSettings, cache: Path) 
     return prepared if is_intact(prepared.folder) else None
 
 
-def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]) -> list[str]:
-    """Return each sentence once, in the order of the file.
-
-    If there are more than `max_sentences`, those with the smallest SHA-256 are kept. Skipped lines are counted in
-    `skipped`.
-    """
+def _read_sentences(path: Path, skipped: Counter[str]) -> list[str]:
+    """Return each sentence once, in the order of the file. Skipped lines are counted in `skipped`."""
     sentences: dict[str, None] = {}
-    for _, line in readers.read_lines(path):
+    for _, line in read_lines(path):
         text = line.strip()
         if not text:
             skipped["blank sentence"] += 1
@@ -178,10 +159,7 @@ def _read_sentences(path: Path, max_sentences: int | None, skipped: Counter[str]
             sentences[text] = None
     if not sentences:
         raise UserError(str(path), "no sentences", "one or more, one per line")
-    if max_sentences is None or max_sentences >= len(sentences):
-        return list(sentences)
-    chosen = set(sorted(sentences, key=lambda text: hashlib.sha256(text.encode()).digest())[:max_sentences])
-    return [text for text in sentences if text in chosen]
+    return list(sentences)
 
 
 def _write_dataset(

@@ -36,10 +36,10 @@ class SentenceTokens:
     the model takes.
     """
 
-    ids: Ids
+    flat: Ids
     """(tokens,) Token ids of all sentences, concatenated."""
     offsets: Positions
-    """(n + 1,) Sentence r is `ids[offsets[r]:offsets[r + 1]]`."""
+    """(n + 1,) Sentence r is `flat[offsets[r]:offsets[r + 1]]`."""
     pairs: Positions
     """(2, pairs) Rows of the two sentences of each pair, in the order of `SentenceDataset.read_pairs()`."""
     splits: dict[str, tuple[int, int]]
@@ -59,18 +59,13 @@ class SentenceTokens:
         return lengths
 
     @property
-    def flat(self) -> Ids:
-        """(tokens,) Token ids of all sentences, concatenated."""
-        return self.ids
-
-    @property
     def starts(self) -> Positions:
         """(n,) Position where a second segment would start: the end, because there is none."""
         return self.lengths
 
     def get_ids(self, row: int) -> Ids:
         """Return the token ids of a sentence, of shape (lengths[row],)."""
-        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+        return self.flat[self.offsets[row] : self.offsets[row + 1]]
 
     def get_first_rows(self, split: str) -> Positions:
         """Return the row of the first sentence of each pair of a split, of shape (pairs,)."""
@@ -93,14 +88,6 @@ def tokenize_sentences(
 
     A sentence that is too long loses its end. Training sentences are cut to `max_length`. Sentences of pairs may be as
     long as the model allows, as in the evaluation of Gao et al. (2021).
-
-    Args:
-        prepared: The prepared data.
-        tokenizer: The model's fast tokenizer.
-        model_name: Digest of the model's files, including those of the tokenizer.
-        max_length: Most tokens of a training sentence, including special tokens.
-        max_evaluation_length: Most tokens of a sentence of the pairs: the most that the model takes.
-        cache: Folder that studies share.
 
     Raises:
         UserError: If `max_length` leaves no room for a word, or if the tokenizer is not a fast one.

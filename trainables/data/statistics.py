@@ -14,7 +14,7 @@ from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
 from trainables.data.store import load_or_compute
 from trainables.data.tasks import SPLITS, get_task
 from trainables.metrics.sts import get_set_name
-from trainables.specs.plugin import DataStatistics, Statistic
+from trainables.specs.plugin import StatisticsRow, StatisticsTable
 from trainables.utils.arrays import Ints
 
 if TYPE_CHECKING:
@@ -32,18 +32,15 @@ _TURNS_LEGEND = " A turn is an utterance; its separator is no word."
 _SENTENCE_LEGEND = f"{_WORDS} The sentences of a set are distinct, its pairs need not be."
 
 
-def load_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
+def load_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
     """Return the statistics of a ranking task, by split. Computes and stores them if missing.
 
     The rows are queries, query-document pairs, candidates per query, words per query and words per document. Dialogues
     also have turns per query and words per turn, and a task with domains has the number of domains. Retrieved
     candidates have the recall of the first stage, the queries for which it found nothing relevant, and the share of
     candidates that are judged.
-
-    Args:
-        prepared: Prepared data of the task.
     """
-    statistics: DataStatistics = load_or_compute(
+    statistics: StatisticsTable = load_or_compute(
         prepared.folder / _FILE, _FORMAT, lambda: _compute_ranking_statistics(prepared)
     )
     domains = prepared.read_query_domains()  # in a file of their own, since no fingerprint depends on them
@@ -54,21 +51,18 @@ def load_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     return statistics
 
 
-def load_sentence_statistics(prepared: SentenceDataset) -> DataStatistics:
+def load_sentence_statistics(prepared: SentenceDataset) -> StatisticsTable:
     """Return the statistics of the training sentences and of each evaluation set. Computes and stores them if missing.
 
     The rows are sentences, words per sentence and pairs.
-
-    Args:
-        prepared: Prepared sentences and pairs.
     """
-    statistics: DataStatistics = load_or_compute(
+    statistics: StatisticsTable = load_or_compute(
         prepared.folder / _FILE, _FORMAT, lambda: _compute_sentence_statistics(prepared)
     )
     return statistics
 
 
-def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
+def _compute_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
     task, settings = get_task(prepared.settings.name), prepared.settings
     queries, documents = prepared.read_queries().set_index("query_id"), prepared.read_documents()
     candidates = prepared.read_candidates(columns=["split", "query_id", "document_id"])
@@ -99,7 +93,7 @@ def _compute_ranking_statistics(prepared: RankingDataset) -> DataStatistics:
     return {"columns": list(SPLITS), "rows": statistics, "legend": legend}
 
 
-def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[Statistic]:
+def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[StatisticsRow]:
     """Return the mean numbers of candidates, and what the first stage found of what is relevant and judged."""
     splits, depth = prepared.read_metadata()["splits"], prepared.settings.retrieval_depth
     evaluated = [splits[split] for split in SPLITS[1:]]
@@ -116,7 +110,7 @@ def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[Stat
     ]
 
 
-def _compute_sentence_statistics(prepared: SentenceDataset) -> DataStatistics:
+def _compute_sentence_statistics(prepared: SentenceDataset) -> StatisticsTable:
     table = prepared.read_pairs()
     texts: dict[str, list[str]] = {"train": prepared.read_sentences()}
     pairs: list[float | None] = [None]
@@ -144,15 +138,15 @@ def _to_series(values: list[int], names: "pd.Index | pd.Series") -> "pd.Series":
     return pd.Series(counts, index=pd.Index(names))
 
 
-def _make_count(name: str, values: Iterable[float | None]) -> Statistic:
+def _make_count(name: str, values: Iterable[float | None]) -> StatisticsRow:
     return {"name": name, "decimals": 0, "values": list(values)}
 
 
-def _make_size(sizes: list[float]) -> Statistic:
+def _make_size(sizes: list[float]) -> StatisticsRow:
     """Return the number of candidates per query, or the mean with two decimals where queries have different numbers."""
     decimals = 0 if all(size.is_integer() for size in sizes) else 2
     return {"name": "candidates per query", "decimals": decimals, "values": [round(size, 4) for size in sizes]}
 
 
-def _make_mean(name: str, values: Iterable[float | np.floating]) -> Statistic:
+def _make_mean(name: str, values: Iterable[float | np.floating]) -> StatisticsRow:
     return {"name": name, "decimals": 1, "values": [round(float(value), 4) for value in values]}

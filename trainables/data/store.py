@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainables.storage.leases import Leases
 from trainables.storage.local import LocalStorage
+from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
 from trainables.utils.checksums import DamagedError, hash_file, is_intact, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.files import remove_folder
@@ -21,6 +22,9 @@ from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_OVERLAPS_FORMAT = 2
+"""Part of the stored counts of overlaps. Increase it when the same tables give different counts."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,23 @@ class PreparedDataset:
     """Hash of the settings and texts that the data were made from."""
     folder: Path
     """Folder of the tables."""
+    texts: ClassVar[str] = "queries"
+    """What the splits must not share, in the plural."""
 
     def read_metadata(self) -> dict[str, Any]:
         """Return the metadata: fingerprint, settings and counts."""
         metadata: dict[str, Any] = json.loads(verify_file(self.folder / "meta.json").read_text(encoding="utf-8"))
         return metadata
+
+    def find_overlaps(self) -> list[Overlap]:
+        """Return the counts of texts that several splits contain, which are stored beside the data."""
+        overlaps: list[Overlap] = load_or_compute(
+            self.folder / "overlaps.json", _OVERLAPS_FORMAT, lambda: count_overlaps(self._group_texts(), self.texts)
+        )
+        return overlaps
+
+    def _group_texts(self) -> dict[str, SplitTexts]:
+        raise NotImplementedError
 
     def _read_table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         import pandas as pd
@@ -49,12 +65,7 @@ def get_prepared_folder(fingerprint: str, cache: Path) -> Path:
 
 
 def get_pointer_path(key: object, cache: Path) -> Path:
-    """Return the path of the pointer from sources to their prepared data.
-
-    Args:
-        key: Everything that the prepared data depend on, a JSON value.
-        cache: Folder of the cache.
-    """
+    """Return the path of the pointer from sources to their prepared data."""
     return cache / "sources" / f"{hash_json(key)}.json"
 
 
@@ -77,13 +88,7 @@ def write_pointer(path: Path, content: dict[str, Any]) -> None:
 
 
 def create_once(folder: Path, make: Callable[[], object], report: Callable[[str], None]) -> None:
-    """Create a folder unless it is intact, or wait for the process that is creating it.
-
-    Args:
-        folder: Folder to create.
-        make: Creates the folder.
-        report: Called with a line of text, once if the process has to wait.
-    """
+    """Create a folder unless it is intact, or wait for the process that is creating it."""
     reported = False
 
     def report_waiting() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainables.data.files.readers import quote_text
+from trainables.text.text_files import FileLocation, quote_text
 from trainables.utils.checksums import is_intact, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 
@@ -30,11 +30,7 @@ def get_teacher_path(folder: Path, digest: str) -> Path:
 def write_teacher_scores(folder: Path, read_candidates: "Callable[[], pd.DataFrame]", path: Path, digest: str) -> None:
     """Join the scores of a file with the training candidates, unless this was done before.
 
-    Args:
-        folder: folder of the prepared data.
-        read_candidates: returns query_id and document_id of the training candidates.
-        path: TREC run, or Parquet with the columns query_id, document_id and score. It may have further rows.
-        digest: digest of the file.
+    The file is a TREC run, or Parquet with query_id, document_id and score. It may have further rows.
 
     Raises:
         UserError: if the file is malformed, has a score twice or one that is not finite, or lacks one.
@@ -86,12 +82,14 @@ def _read_scores(path: Path) -> Iterator[tuple[str, str, str, float]]:
         for number, (query, document, score) in enumerate(rows, 1):
             yield f"{path}, row {number}", str(query), str(document), float(score)
         return
-    from trainables.data.files.run_file import read_run_lines  # imported here, since it loads numpy
+    from trainables.text.trec_files import read_run_blocks  # imported here, since it loads numpy
 
-    for location, query, document, _, score in read_run_lines(path):
-        if math.isnan(score):
-            raise UserError(str(location), "a run without scores", "query, Q0, document, rank, score, name")
-        yield str(location), query, document, score
+    for block in read_run_blocks(path):
+        for line, query, document, score in zip(*(block[name].tolist() for name in ("line", *_COLUMNS)), strict=True):
+            where = str(FileLocation(path, line))
+            if math.isnan(score):
+                raise UserError(where, "a run without scores", "query, Q0, document, rank, score, name")
+            yield where, query, document, score
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.curriculum.settings import CurriculumSettings
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.compute import compute_text_difficulties
 from trainables.difficulty.word_vectors import (

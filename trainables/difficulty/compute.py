@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from trainables.curriculum.curriculum_settings import DifficultyWords
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.curriculum.settings import DifficultyWords
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import SPLITS, get_task
 from trainables.difficulty.inputs import build_difficulty_inputs

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from trainables.curriculum.settings import DifficultyWords
+from trainables.curriculum.curriculum_settings import DifficultyWords
 from trainables.data.query_groups import QueryGroups
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import get_task

@@ -152,7 +152,7 @@ def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats
         raise UserError("curriculum.score", f"a score by BM25, but {error}", "another score") from error
     numbers = {term: number for number, term in enumerate(terms)}
     whole = inputs.queries if inputs.words == "plain" else map(" ".join, inputs.contexts)  # without separators
-    texts = (text[-LAST_QUERY_CHARACTERS:] if settings.authors else text for text in whole)
+    texts = (text[-LAST_QUERY_CHARACTERS:] if settings.paper_code else text for text in whole)
     query_terms = [[numbers[word] for word in tokenize(text) if word in numbers] for text in texts]
     rows = np.repeat(np.arange(len(query_terms)), [len(row) for row in query_terms])
     columns = np.array([number for row in query_terms for number in row], dtype=np.int64)

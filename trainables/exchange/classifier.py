@@ -224,12 +224,7 @@ class _Module(NamedTuple):
 
 
 def _read_modules(path: Path) -> list[_Module]:
-    """Return the modules of a model of sentence-transformers; none if the folder has another model.
-
-    Raises:
-        UserError: if the file is damaged or names a class of another package, or if texts are changed before they are
-            tokenised.
-    """
+    """Return the modules of a model of sentence-transformers; none if the folder has another model."""
     if not (path / "modules.json").is_file():
         return []
     try:
@@ -252,11 +247,7 @@ def _read_modules(path: Path) -> list[_Module]:
 
 
 def _read_settings(file: Path) -> dict[str, Any]:
-    """Return the content of a JSON file, empty if there is no such file.
-
-    Raises:
-        UserError: if the file is damaged.
-    """
+    """Return the content of a JSON file, empty if there is no such file."""
     if not file.is_file():
         return {}
     try:

@@ -62,11 +62,7 @@ class InputRules(BaseModel):
 
         These are the lengths of `trainables.data.ranking_tokens`, for many pairs.
 
-        Args:
-            queries: tokens of the query of each pair, shape (pairs,).
-            documents: tokens of the document of each pair, shape (pairs,).
-            room: number of tokens that fit.
-            third: number of tokens that the side which is cut first keeps.
+        `third` is what the side that is cut first keeps. All arrays are (pairs,).
 
         Example:
             >>> query, document = InputRules().cut_pairs(np.array([280, 3]), np.array([90, 4]), 125, 42)
@@ -103,9 +99,6 @@ def write_input_rules(folder: Path, rules: InputRules) -> None:
 
 def read_input_rules(folders: Sequence[Path]) -> InputRules:
     """Return the rules of some models, which are the same.
-
-    Args:
-        folders: folders of the models, at least one.
 
     Raises:
         UserError: if the models have different rules, or a file is damaged.

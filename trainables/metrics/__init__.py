@@ -13,7 +13,7 @@ from trainables.metrics.calibration import (
 from trainables.metrics.correlation import spearman
 from trainables.metrics.jackknife import spearman_pseudo_values
 from trainables.metrics.measure import Measure, RetrievedDocuments, collect_documents
-from trainables.metrics.protocols import RERANKING_NOTE, describe_retrieval
+from trainables.metrics.protocols import RERANKING_NOTE, FirstStage, describe_retrieval
 from trainables.metrics.ranking import (
     average_precision,
     judged_at,
@@ -33,6 +33,7 @@ __all__ = [
     "METRICS",
     "PERCENT",
     "RERANKING_NOTE",
+    "FirstStage",
     "Measure",
     "ReliabilityCurve",
     "RetrievedDocuments",

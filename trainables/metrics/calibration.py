@@ -2,7 +2,8 @@
 
 A model is calibrated if a share p of the candidates with predicted probability p is relevant. A score is
 logit(relevant) - logit(not relevant), and the probability is its sigmoid. Scores of a model are such logits; scores of
-BM25 are not.
+BM25 are not. Every function takes scores and relevance, 0 or 1, of the same shape. It raises ValueError if there are no
+scores, a score is NaN, the shapes differ, or a label is neither 0 nor 1.
 """
 
 from typing import NamedTuple
@@ -27,15 +28,7 @@ class ReliabilityCurve(NamedTuple):
 def brier_score(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute the mean squared difference of probability and relevance (Brier, 1950). Lower is better.
 
-    Args:
-        scores: (..., n) logit(relevant) - logit(not relevant).
-        relevant: (..., n) 0 or 1.
-
-    Returns:
-        (...), in [0, 1]: one number for a list (n,), and one number per query for (queries, candidates).
-
-    Raises:
-        ValueError: there are no scores, a score is NaN, the shapes differ, or a label is neither 0 nor 1.
+    Of inputs (..., n) it returns (...): one number for a list, one per query for (queries, candidates).
 
     Example:
         >>> brier_score([[0.0, 0.0], [9.0, -9.0]], [[1, 0], [1, 0]]).round(3).tolist()
@@ -49,17 +42,7 @@ def brier_score(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 def negative_log_likelihood(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute the mean negative log-probability of the true labels, in nats. Lower is better.
 
-    It is infinite if an infinite score is wrong.
-
-    Args:
-        scores: (..., n) logit(relevant) - logit(not relevant).
-        relevant: (..., n) 0 or 1.
-
-    Returns:
-        (...), at least 0: one number for a list (n,), and one number per query for (queries, candidates).
-
-    Raises:
-        ValueError: see `brier_score`.
+    It is infinite if an infinite score is wrong. The shapes are those of `brier_score`.
 
     Example:
         >>> negative_log_likelihood([[0.0, 0.0], [9.0, -9.0]], [[1, 0], [1, 0]]).round(3).tolist()
@@ -77,17 +60,6 @@ def expected_calibration_error(scores: ArrayLike, relevant: ArrayLike, bins: int
     probability, each weighted by its number of candidates. Naeini, Cooper and Hauskrecht (2015), "Obtaining well
     calibrated probabilities using Bayesian binning".
 
-    Args:
-        scores: (n,) logit(relevant) - logit(not relevant); the probability is its sigmoid.
-        relevant: (n,) 0 or 1.
-        bins: number of bins of equal width over [0, 1].
-
-    Returns:
-        A number in [0, 1].
-
-    Raises:
-        ValueError: see `brier_score`.
-
     Example:
         >>> expected_calibration_error([0.0, 0.0, 0.0, 0.0], [1, 0, 0, 0])
         0.25
@@ -103,13 +75,7 @@ def reliability_curve(scores: ArrayLike, relevant: ArrayLike, bins: int = N_BINS
 
     That error is the mean of |probability - relevant|, each bin weighted by its number of candidates.
 
-    Args:
-        scores: (n,) logit(relevant) - logit(not relevant).
-        relevant: (n,) 0 or 1.
-        bins: number of bins of equal width over [0, 1]; each contains its lower edge, the last one both edges.
-
-    Raises:
-        ValueError: see `brier_score`.
+    The bins have equal width over [0, 1]. Each contains its lower edge, the last one both edges.
 
     Example:
         >>> curve = reliability_curve([-2.0, -2.0, 2.0, 2.0], [0, 0, 1, 0], bins=2)

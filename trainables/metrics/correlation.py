@@ -31,7 +31,8 @@ def spearman(scores: ArrayLike, grades: ArrayLike) -> float:
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(grades, dtype=np.float64)
     if values.shape != labels.shape or values.size < 2 or np.isnan(values).any() or np.isnan(labels).any():
         raise ValueError(f"expected two pairs or more and no NaN, but got {values.shape} and {labels.shape}")
-    ranks, gold_ranks = _ranks(values.ravel()), _ranks(labels.ravel())
+    centre = (values.size + 1) / 2
+    ranks, gold_ranks = rank(values) - centre, rank(labels) - centre
     if not gold_ranks.any():
         raise ValueError("all grades are equal, so their rank correlation is undefined")
     if not ranks.any():
@@ -39,9 +40,8 @@ def spearman(scores: ArrayLike, grades: ArrayLike) -> float:
     return float(ranks @ gold_ranks / np.sqrt((ranks @ ranks) * (gold_ranks @ gold_ranks)))
 
 
-def _ranks(values: Floats) -> Floats:
-    """Return (n,) mean ranks, centred at 0."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    centred: Floats = ranks[inverse] - (len(values) + 1) / 2
-    return centred
+def rank(values: ArrayLike) -> Floats:
+    """Return (n,) ranks from 1; tied values share their mean rank."""
+    _, codes, ties = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(ties) - (ties - 1) / 2)[codes.ravel()]
+    return ranks

@@ -13,7 +13,7 @@ Measured type-I error at .05 for equal systems (400 studies each, `python -m ben
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trainables.metrics.correlation import spearman
+from trainables.metrics.correlation import rank, spearman
 from trainables.utils.arrays import Floats, Ints
 
 _Codes = Ints
@@ -27,15 +27,7 @@ def spearman_pseudo_values(scores: ArrayLike, grades: ArrayLike) -> Floats:
     pseudo-values of two systems is therefore a test of the difference of their correlations. A correlation without one
     pair counts as 0 if the remaining scores, or the remaining grades, are all equal.
 
-    Args:
-        scores: (n,) scores.
-        grades: (n,) grades.
-
-    Returns:
-        (n,) pseudo-values.
-
-    Raises:
-        ValueError: see `spearman`.
+    All arrays are (n,). It raises what `spearman` raises.
 
     Example:
         >>> scores, grades = [0.1, 0.4, 0.9, 0.3], [1.0, 3.0, 2.0, 1.5]
@@ -60,7 +52,7 @@ def _leave_one_out_correlations(scores: Floats, grades: Floats) -> Floats:
     """
     n = len(scores)
     (x, x_ties), (y, y_ties) = _encode_values(scores), _encode_values(grades)
-    first, second = _ranks(x, x_ties), _ranks(y, y_ties)
+    first, second = rank(scores), rank(grades)
     products = first @ second - _sum_above(y, first) - _sum_above(x, second) + _sum_both_above(x, y)
     products -= (first - 0.5) * (second - 0.5)
     covariance = products - (n - 1) * (n / 2) ** 2
@@ -73,12 +65,6 @@ def _encode_values(values: Floats) -> tuple[_Codes, _Codes]:
     """Return (n,) indices into the sorted distinct values, and the count of each distinct value."""
     _, codes, ties = np.unique(values, return_inverse=True, return_counts=True)
     return codes, ties
-
-
-def _ranks(codes: _Codes, ties: _Codes) -> Floats:
-    """Return (n,) ranks from 1; tied values share their mean rank."""
-    ranks: Floats = (np.cumsum(ties) - (ties - 1) / 2)[codes]
-    return ranks
 
 
 def _leave_one_out_squares(codes: _Codes, ties: _Codes) -> Floats:

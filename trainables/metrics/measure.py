@@ -21,11 +21,7 @@ class RetrievedDocuments(NamedTuple):
 
 
 def collect_documents(grades: ArrayLike, ids: Iterable[str]) -> RetrievedDocuments:
-    """Return retrieved documents by their grades and ids.
-
-    Args:
-        grades: (pairs,) grade of each document, -1 if nobody judged it.
-        ids: (pairs,) ids, text.
+    """Return retrieved documents by their (pairs,) grades, -1 if nobody judged them, and ids.
 
     Example:
         >>> collect_documents([1, -1], ["d9", "d10"]).id_ranks.tolist()
@@ -95,15 +91,10 @@ class Measure:
     def select_inputs(
         self, scores: NDArray[Any], relevant: NDArray[Any], retrieved: RetrievedDocuments | None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return what `compute_values` is given for scores of candidates.
+        """Return what `compute_values` is given for (pairs,) scores, -inf for what was not retrieved, and relevance.
 
-        Without `retrieved` these are the arguments. Otherwise, the labels are those that the metric reads, and ties are
-        broken by the documents' ids, as ir_measures breaks them.
-
-        Args:
-            scores: (pairs,) scores, -inf for what was not retrieved.
-            relevant: (pairs,) 0 or 1.
-            retrieved: grades and ids of the same documents; None if the candidates were sampled.
+        For candidates that were sampled, without `retrieved`, these are the arguments. Otherwise, the labels are those
+        that the metric reads, and ties are broken by the documents' ids, as ir_measures breaks them.
 
         Raises:
             ValueError: the metric needs grades and there are none, or is not defined for retrieved candidates.
@@ -160,9 +151,6 @@ class Measure:
             is_retrieved: whether a first stage retrieved the candidates. A query without any relevant document then has
                 the value 0, as by ir_measures; otherwise it is an error.
 
-        Returns:
-            (queries,) values; for a metric of sentence pairs, see `STSCorrelation.compute_values`.
-
         Raises:
             ValueError: the function raises it, a query does not have `required_candidates` candidates, or the metric
                 has no value per query.
@@ -197,15 +185,7 @@ class Measure:
     ) -> float:
         """Compute one number: the mean over queries, or the value of all pairs together.
 
-        Args:
-            scores: see `compute_values`.
-            relevant: see `compute_values`.
-            lengths: see `compute_values`.
-            names: see `compute_values`.
-            is_retrieved: see `compute_values`.
-
-        Raises:
-            ValueError: see `compute_values`; a metric without a value per query is allowed here.
+        Arguments and errors are those of `compute_values`; a metric without a value per query is allowed here.
         """
         if self.sts_correlation:
             return self.sts_correlation.compute_overall(*self._check_names(scores, relevant, lengths, names))

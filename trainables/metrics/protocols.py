@@ -1,6 +1,7 @@
 """Descriptions of the two evaluation protocols, for the reader of every metric of rankings."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 RERANKING_NOTE = (
@@ -11,29 +12,38 @@ RERANKING_NOTE = (
 _RETRIEVED_SPLITS = ("dev", "test")
 
 
-def describe_retrieval(source: str, depth: int, splits: Mapping[str, Mapping[str, Any]]) -> str:
+@dataclass(frozen=True)
+class FirstStage:
+    """First stage, which retrieved the candidates of dev and test queries."""
+
+    source: str
+    """The candidates in words, as in "the first 100 documents of bm25 over the whole collection"."""
+    depth: int
+    """Largest number of candidates of a query."""
+
+
+def describe_retrieval(stage: FirstStage, splits: Mapping[str, Mapping[str, Any]]) -> str:
     """Describe candidates that a first stage retrieved, and what no re-ranking of them can exceed.
 
     Args:
-        source: The candidates, as in "the first 100 documents of bm25 over the whole collection".
-        depth: Largest number of candidates of a query.
+        stage: The first stage.
         splits: Split -> counts of the prepared data, with recall, judged, queries, queries_missed and
             queries_absent and queries_without_relevant (0 if they are not there).
 
     Example:
         >>> counts = {"recall": 0.9125, "judged": 0.05, "queries": 300, "queries_missed": 12, "queries_absent": 0}
-        >>> text = describe_retrieval("the first 50 documents of a run", 50, {"dev": counts, "test": counts})
+        >>> text = describe_retrieval(FirstStage("the first 50 of a run", 50), {"dev": counts, "test": counts})
         >>> text.split(". ")[1]
         'Their recall, R@50, is 0.9125 on dev and 0.9125 on test: no re-ranking of them can have a higher recall'
     """
     known = {split: splits[split] for split in _RETRIEVED_SPLITS if "recall" in splits.get(split, {})}
     parts = [
-        f"The candidates of a query are {source}, and no relevant document was added: these figures are of "
+        f"The candidates of a query are {stage.source}, and no relevant document was added: these figures are of "
         "retrieval and re-ranking, and count relevant documents that the first stage missed"
     ]
     if known:
         recalls = " and ".join(f"{counts['recall']:.4f} on {split}" for split, counts in known.items())
-        parts.append(f"Their recall, R@{depth}, is {recalls}: no re-ranking of them can have a higher recall")
+        parts.append(f"Their recall, R@{stage.depth}, is {recalls}: no re-ranking of them can have a higher recall")
         missed = " and ".join(
             f"{counts['queries_missed']:,} of {counts['queries']:,} {split} queries" for split, counts in known.items()
         )

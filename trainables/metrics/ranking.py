@@ -12,9 +12,9 @@ Every function takes
     scores: (queries, candidates), higher is better; -inf if not retrieved; +inf is an ordinary score;
     relevant: (queries, candidates), 1 if the candidate is relevant and 0 otherwise;
 
-and returns (queries,). It raises ValueError if the shapes differ or are not two-dimensional, a score is NaN, or a label
-is neither 0 nor 1. It also raises ValueError if a query has no relevant document, retrieved or not, since its value is
-undefined; only `judged_at` needs none.
+and some a cut-off k, and returns (queries,), in [0, 1] unless it is a rank. It raises ValueError if k is below 1, the
+shapes differ or are not two-dimensional, a score is NaN, or a label is neither 0 nor 1. It also raises ValueError if a
+query has no relevant document, retrieved or not, since its value is undefined; only `judged_at` needs none.
 """
 
 import re
@@ -34,17 +34,6 @@ def recall_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
     Suppose that g candidates have a higher score than a relevant document, and t candidates, including itself, the same
     score. It is among the first k with probability (k - g) / t, clipped to [0, 1].
 
-    Args:
-        k: cut-off, at least 1.
-        scores: (queries, candidates), see the module.
-        relevant: (queries, candidates) 0 or 1.
-
-    Returns:
-        (queries,) recall of each query, in [0, 1].
-
-    Raises:
-        ValueError: k is below 1, or the input is invalid, see the module.
-
     Example:
         >>> recall_at(1, [[3.0, 2.0, 1.0], [1.0, 2.0, 2.0]], [[1, 0, 0], [0, 0, 1]]).tolist()
         [1.0, 0.5]
@@ -59,17 +48,6 @@ def precision_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute the number of relevant documents among the first k, divided by k, as trec_eval does.
 
     Documents that were not retrieved are not among the first k, and k is the divisor even if fewer were retrieved.
-
-    Args:
-        k: cut-off, at least 1.
-        scores: (queries, candidates), see the module.
-        relevant: (queries, candidates) 0 or 1.
-
-    Returns:
-        (queries,) precision of each query, in [0, 1].
-
-    Raises:
-        ValueError: k is below 1, or the input is invalid, see the module.
 
     Example:
         >>> precision_at(2, [[3.0, 2.0, 1.0], [3.0, 1.0, 1.0], [3.0, -np.inf, -np.inf]], [[1, 0, 0]] * 3).tolist()
@@ -87,16 +65,7 @@ def judged_at(k: int, scores: ArrayLike, judged: ArrayLike) -> Floats:
 
     Documents that were not retrieved do not count. If fewer than k were retrieved, the share is that of these.
 
-    Args:
-        k: cut-off, at least 1.
-        scores: (queries, candidates), see the module.
-        judged: (queries, candidates), 1 if someone judged the candidate, relevant or not, and 0 otherwise.
-
-    Returns:
-        (queries,) in [0, 1]; 0 if nothing was retrieved.
-
-    Raises:
-        ValueError: k is below 1, or the input is invalid, see the module.
+    `judged` is 1 if someone judged the candidate, relevant or not. The share is 0 if nothing was retrieved.
 
     Example:
         >>> judged_at(2, [[3.0, 2.0, 1.0], [3.0, -np.inf, -np.inf]], [[1, 0, 1], [1, 1, 1]]).tolist()
@@ -115,16 +84,6 @@ def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     with probability r / t. If the j-th place has one, R + 1 + (j - 1) (r - 1) / (t - 1) are expected up to that place.
 
     The precision of a relevant document that was not retrieved is 0.
-
-    Args:
-        scores: (queries, candidates), see the module.
-        relevant: (queries, candidates) 0 or 1.
-
-    Returns:
-        (queries,) in [0, 1]; 0 if no relevant document was retrieved.
-
-    Raises:
-        ValueError: the input is invalid, see the module.
 
     Example:
         >>> average_precision([[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, -np.inf]], [[1, 0, 0, 1]] * 2).tolist()
@@ -147,16 +106,6 @@ def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 
     The value is 0 if no relevant document was retrieved.
 
-    Args:
-        scores: (queries, candidates), see the module.
-        relevant: (queries, candidates) 0 or 1.
-
-    Returns:
-        (queries,) in [0, 1].
-
-    Raises:
-        ValueError: the input is invalid, see the module.
-
     Example:
         >>> reciprocal_rank([[3.0, 2.0, 1.0], [2.0, 2.0, 1.0], [1.0, 0.0, -np.inf]], np.eye(3)[[1, 0, 2]]).tolist()
         [0.5, 0.75, 0.0]
@@ -169,17 +118,6 @@ def reciprocal_rank_at(k: int, scores: ArrayLike, relevant: ArrayLike) -> Floats
 
     In a tie, ranks beyond k count 0, each with its probability, see `reciprocal_rank`. The value is 0 if no relevant
     document was retrieved.
-
-    Args:
-        k: cut-off, at least 1.
-        scores: (queries, candidates), see the module.
-        relevant: (queries, candidates) 0 or 1.
-
-    Returns:
-        (queries,) in [0, 1].
-
-    Raises:
-        ValueError: k is below 1, or the input is invalid, see the module.
 
     Example:
         >>> reciprocal_rank_at(1, [[3.0, 2.0, 1.0], [2.0, 2.0, 1.0]], [[0, 1, 0], [1, 0, 0]]).tolist()
@@ -196,15 +134,8 @@ def rank_of_first_relevant(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     slides on WSLS with hard negatives report 10 minus the mean of this rank, for 10 candidates. It is undefined if no
     relevant document was retrieved.
 
-    Args:
-        scores: (queries, candidates), see the module.
-        relevant: (queries, candidates) 0 or 1.
-
-    Returns:
-        (queries,) from 1 to the number of candidates.
-
     Raises:
-        ValueError: no relevant document of a query was retrieved, or the input is invalid, see the module.
+        ValueError: no relevant document of a query was retrieved.
 
     Example:
         >>> rank_of_first_relevant([[3.0, 2.0, 1.0], [2.0, 2.0, 1.0]], [[0, 1, 0], [1, 0, 0]]).tolist()
@@ -221,19 +152,7 @@ def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Floats:
     """Compute the normalised discounted cumulative gain of the first k (Järvelin and Kekäläinen, 2002).
 
     The gain is linear and the discount is log2(1 + rank), as in trec_eval. It is normalised by the gain of the best
-    order of these candidates, including those that were not retrieved.
-
-    Args:
-        k: cut-off, at least 1; beyond the number of candidates it has no effect.
-        scores: (queries, candidates), see the module.
-        gains: (queries, candidates) grades, 0 if not relevant. They are 0 and 1 if relevance has no grades, as in the
-            scores of a study.
-
-    Returns:
-        (queries,) in [0, 1]; 0 if no relevant document was retrieved.
-
-    Raises:
-        ValueError: k is below 1, a grade is negative or not finite, or the input is invalid, see the module.
+    order of these candidates, including those that were not retrieved. The gains are grades, at least 0.
 
     Example:
         >>> ndcg_at(10, [[3.0, 2.0, 1.0]], [[0, 2, 1]]).round(4).tolist()
@@ -361,14 +280,7 @@ def _rank_candidates(
 
 
 def _count_ties(ranked: Floats) -> tuple[Ints, Ints]:
-    """Count the candidates with a higher score and those with the same score.
-
-    Args:
-        ranked: (queries, candidates) scores in descending order.
-
-    Returns:
-        (queries, candidates) with a higher score, and (queries, candidates) with the same score, including itself.
-    """
+    """Count the candidates with a higher score and those with the same score."""
     candidates = ranked.shape[1]
     position = np.arange(candidates)
     first = np.ones(ranked.shape, dtype=bool)

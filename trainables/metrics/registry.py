@@ -18,7 +18,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank_at,
 )
 from trainables.metrics.sts import STSCorrelation
-from trainables.utils.registry import Entry, Registry
+from trainables.utils.registry import PLUGINS_HINT, Entry, Registry
 
 
 def _make_recall(n: str, k: str) -> Measure:
@@ -207,6 +207,5 @@ def get_measure(name: str) -> Measure:
     try:
         return METRICS[name]
     except KeyError:
-        raise ValueError(
-            f"{name!r} is not a metric with k at most n; expected {METRICS.describe_names(name)}"
-        ) from None
+        expected = f"one of {METRICS.format_names()}, with k at most n{METRICS.suggest_spelling(name) or PLUGINS_HINT}"
+        raise ValueError(f"{name!r} is not a metric; expected {expected}") from None

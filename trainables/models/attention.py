@@ -83,7 +83,7 @@ def attend_packed(
         attention_mask: None, since the layout says which tokens belong together.
         scaling: factor of the scores.
         packed: layout and dropout of this pass.
-        sliding_window: a token attends to tokens at a distance of less than this. If None, to all tokens of its text.
+        sliding_window: a token attends to tokens at a distance of less than this. If None, to all of its text.
         ignored: further arguments of some layers.
 
     Returns:
@@ -133,12 +133,9 @@ def _attend_in_groups(
 
 
 def choose_kernel(query: Tensor, dropout: Dropout, length: int) -> Kernel:
-    """Return the fastest kernel; "varlen" is the one for texts of all lengths.
+    """Return the fastest kernel for queries of shape (..., size of a head) and texts of at most this length.
 
-    Args:
-        query: queries of shape (..., size of a head), for their device, type and size of a head.
-        dropout: dropout of the pass.
-        length: tokens of the longest text.
+    "varlen" is the one for texts of all lengths.
     """
     if not query.is_cuda:
         longest = _MAX_EXPLICIT

@@ -18,12 +18,11 @@ class CrossEncoder(Transformer):
     """Computes the logits of query-document pairs: (not relevant, relevant), or one that grows with relevance.
 
     Args:
-        path: folder with the model's files (safetensors; nothing is unpickled).
+        path: folder with the model's files.
         settings: layers, frozen layers, pooling, ranking score.
         seed: seed of the fresh head, and of a fresh [CLS] pooler if the model has none.
-        vocabulary_size: number of tokens that the model must know. Embeddings of tokens that the model lacks are drawn,
-            and are the same for every seed, since frozen layers are shared. Default 0: no tokens are added.
-        outputs: logits of a pair, 2 (the default) or 1.
+        vocabulary_size: number of tokens that the model must know, see `load_pretrained`.
+        outputs: logits of a pair, 2 or 1.
     """
 
     def __init__(
@@ -46,9 +45,6 @@ class CrossEncoder(Transformer):
         Cosines of whole texts differ by hundredths, so a head of ordinary size can use them only in units of their
         spread. The initialisation is data-dependent, as in Salimans and Kingma (2016), section 3. The head starts by
         ranking by cosine.
-
-        Args:
-            batch: pairs from which the mean and the standard deviation are computed.
         """
         with torch.inference_mode():
             cosines = self._pool(batch, NO_DROPOUT)

@@ -45,10 +45,7 @@ class Dropout:
 
         The caller multiplies by `scale` where that is cheapest.
         """
-        if not self.is_active:
-            return values
-        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), 1.0)  # type: ignore[no-untyped-call]
-        return kept
+        return self._apply(values, 1.0)
 
     def _draw_mask(self, values: Tensor) -> Tensor:
         """Return an int8 mask in the shape of `values`: all bits set where an element is kept, else none.
@@ -70,9 +67,12 @@ class Dropout:
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return `values`, dropped and scaled."""
+        return self._apply(values, self.scale)
+
+    def _apply(self, values: Tensor, scale: float) -> Tensor:
         if not self.is_active:
             return values
-        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), self.scale)  # type: ignore[no-untyped-call]
+        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), scale)  # type: ignore[no-untyped-call]
         return kept
 
 
@@ -121,10 +121,6 @@ class DropoutSource:
 
         On a GPU, the generator of torch's own attention has the seed of `dropout` inside the block, and its state of
         before after it.
-
-        Args:
-            dropout: dropout of the pass.
-            device: device of the model.
         """
         self.current = dropout
         on_gpu = dropout.is_active and device.type == "cuda"
@@ -141,9 +137,6 @@ class DropoutPlace(nn.Dropout):
     """Dropout module of a model of transformers that draws its masks from the source of the model.
 
     It drops in evaluation mode, too. Its own rate is 0, because attention functions of transformers read it.
-
-    Args:
-        source: source of the model.
     """
 
     def __init__(self, source: DropoutSource) -> None:

@@ -53,12 +53,7 @@ class Embedder:
         self._taken = inspect.signature(embeddings.forward).parameters
 
     def __call__(self, ids: Tensor, layout: PackedLayout) -> Tensor:
-        """Return the embeddings, shape (tokens, hidden).
-
-        Args:
-            ids: token ids of shape (tokens,).
-            layout: layout of the batch.
-        """
+        """Return the embeddings of ids of shape (tokens,), shape (tokens, hidden)."""
         inputs = {"input_ids": ids[None]}
         if "position_ids" in self._taken:
             inputs["position_ids"] = layout.positions[None] + self._first_position
@@ -133,12 +128,7 @@ class PackedLayers:
 
 
 class PaddedEncoder:
-    """Encoder of transformers that takes padded texts; texts of similar length run together.
-
-    Args:
-        encoder: module that applies the layers.
-        architecture: architecture of the model.
-    """
+    """Encoder of transformers that takes padded texts; texts of similar length run together."""
 
     def __init__(self, encoder: nn.Module, architecture: Architecture) -> None:
         self._encoder, self._architecture = encoder, architecture
@@ -167,13 +157,8 @@ def split_encoder(
 ) -> tuple[nn.Module, nn.Module]:
     """Return the model's encoder twice: with the lower and with the upper layers.
 
-    What the layers share, such as embeddings of relative positions, is copied.
-
-    Args:
-        model: model of an architecture that runs padded; its encoder gets the upper layers.
-        architecture: architecture of the model.
-        lower: the first layers, none or more.
-        upper: the other layers that are used.
+    What the layers share, such as embeddings of relative positions, is copied. The model runs padded, and its encoder
+    gets the upper layers.
     """
     path, _, name = architecture.layers.rpartition(".")
     encoder = get_part(model, path)

@@ -121,17 +121,7 @@ class AttentionGroup:
 
 
 class _Run:
-    """Consecutive groups of which all are padded, or none.
-
-    Args:
-        groups: the groups.
-        device: device of the tensors.
-
-    Attributes:
-        is_padded: True if the groups are padded.
-        n_groups: number of groups.
-        n_tokens: tokens of all groups.
-    """
+    """Consecutive groups of which all are padded, or none; with their number and that of their tokens."""
 
     def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
         self._groups, self._device = groups, device
@@ -189,15 +179,9 @@ class AttentionGroups:
         return iter(self._groups)
 
     def pad(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return the rows of the tokens in padded arrays.
+        """Return rows of shape (tokens and extra rows, size) as an array (n_pairs, max_length, size) for each group.
 
         Rows at padding are those of any token, and get no gradient.
-
-        Args:
-            rows: array of shape (tokens and extra rows, size).
-
-        Returns:
-            An array of shape (n_pairs, max_length, size) for each group.
         """
         parts: tuple[Tensor, ...] = _Pad.apply(rows, self)  # type: ignore[no-untyped-call]
         return parts
@@ -247,9 +231,6 @@ def duplicate_pairs(batch: PackedBatch) -> PackedBatch:
 class PackedLayout:
     """Positions of the tokens and pairs in a batch; they do not depend on the tokens themselves.
 
-    Args:
-        batch: the pairs.
-
     Attributes:
         n_extra: rows of packed layers after those of the tokens, which nothing reads; 0 to 63 on a processor.
     """
@@ -295,10 +276,7 @@ class PackedLayout:
         return _segment_mean(hidden, self._to_tensor(self.lengths))
 
     def mean_pool_parts(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the means over the query tokens and over the document tokens of each pair.
-
-        Both arrays have the shape (pairs, hidden).
-        """
+        """Return the means over the query tokens and over the document tokens of each pair, (pairs, hidden) both."""
         parts = np.stack([self.starts, self.lengths - self.starts], axis=1).reshape(-1)
         both = _segment_mean(hidden, self._to_tensor(parts)).view(len(self.lengths), 2, -1)
         return both[:, 0], both[:, 1]

@@ -17,25 +17,16 @@ from trainables.models.architectures import Architecture, get_architecture, requ
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
+# fmt: off
 _COMMON_FILES = (
-    "config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "vocab.txt",
-    "merges.txt",
+    "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+    "vocab.txt", "merges.txt",
 )
 _OPTIONAL_FILES = (
-    "*.model",
-    "added_tokens.json",
-    "bpe.codes",
-    "dict.txt",
-    "model-*.safetensors",
-    "model.safetensors.index.json",
-    "tokenizer.*.json",
-    "vocab.json",
+    "*.model", "added_tokens.json", "bpe.codes", "dict.txt", "model-*.safetensors", "model.safetensors.index.json",
+    "tokenizer.*.json", "vocab.json",
 )
+# fmt: on
 """Patterns of the files that only some models have: other vocabularies, and weights in several files."""
 _VOCABULARY_FILES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"), ("*.model",))
 """Groups of file patterns; a model needs all files of at least one group as its vocabulary."""
@@ -88,7 +79,7 @@ def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
             folder of its own.
     """
     path = resolve_model_path(name, key, ENCODER_FILES)
-    modules = _read_json(path / "modules.json") if (path / "modules.json").is_file() else []
+    modules = _read_json(path / "modules.json", missing=[])
     if not isinstance(modules, list) or not all(isinstance(row, dict) for row in modules):
         raise UserError(key, f"modules.json in {path.name!r} is damaged", "the model's own file")
     for row in modules:
@@ -115,22 +106,14 @@ def _refuse_foreign_code(path: Path, key: str) -> None:
     copy of such a configuration gets into an exported folder, whose users may trust its code.
     """
     for name in ("config.json", "tokenizer_config.json"):
-        if (path / name).is_file():
-            _read_json_object(path / name, key)
-    for pattern in ("*config.json", "*/*config.json"):
-        for file in sorted(path.glob(pattern)):
-            if file.is_file():
-                _refuse_foreign_settings(_read_json(file), f"{file.relative_to(path)} of {path.name!r}", key)
+        _read_json_object(path / name, key, missing={})
+    for file in sorted({*path.glob("*config.json"), *path.glob("*/*config.json")}):
+        if file.is_file():
+            _refuse_foreign_settings(_read_json(file), f"{file.relative_to(path)} of {path.name!r}", key)
 
 
 def _refuse_foreign_settings(settings: object, place: str, key: str) -> None:
-    """Raise an error for such settings of a file, or of a table in it, such as `model_args` of a sentence encoder.
-
-    Args:
-        settings: content of the file.
-        place: the file, for error messages.
-        key: name of the setting that names the model, for error messages.
-    """
+    """Raise an error for such settings of a file, or of a table in it, such as `model_args` of a sentence encoder."""
     if not isinstance(settings, dict):
         return
     if settings.get("auto_map"):
@@ -245,11 +228,6 @@ def read_max_tokens(path: Path) -> int:
 
 
 def _read_number(path: Path, config: dict[str, Any], name: str, smallest: int = 1) -> int:
-    """Return a whole number of the model's configuration.
-
-    Raises:
-        UserError: if it is missing, or no whole number of this size.
-    """
     value = config.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
         found = f"{name} = {value!r}" if name in config else f"no {name}"
@@ -297,10 +275,10 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     config = _read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
     layers, length = _read_number(path, config, architecture.layer_count), read_max_tokens(path)
-    if model.layers is not None and model.layers > layers:
-        raise UserError("model.num_layers", model.layers, f"at most the model's {layers}")
-    if model.frozen_layers >= (model.layers or layers):
-        raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {model.layers or layers} in use")
+    if model.num_layers is not None and model.num_layers > layers:
+        raise UserError("model.num_layers", model.num_layers, f"at most the model's {layers}")
+    if model.frozen_layers >= (used := model.num_layers or layers):
+        raise UserError("model.frozen_layers", model.frozen_layers, f"fewer than the {used} in use")
     if model.frozen_layers:
         require_separate_layers(config["model_type"], "model.frozen_layers", model.frozen_layers)
     if model.max_length > length:
@@ -312,9 +290,7 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     if (path / "adapter_config.json").is_file():  # transformers ignores it unless the package peft is installed
         expected = "weights that the adapter is merged into, without adapter_config.json"
         raise UserError("model.name", f"an adapter in {path.name!r}", expected)
-    tokenizer_config = (
-        _read_json_object(path / "tokenizer_config.json") if (path / "tokenizer_config.json").is_file() else {}
-    )
+    tokenizer_config = _read_json_object(path / "tokenizer_config.json", missing={})
     tokenizer = tokenizer_config.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
@@ -334,9 +310,6 @@ def _check_sizes(
 
     Transformers would draw the weights of layers that the files lack. It refuses the others itself, and weights of
     other shapes, when a trial loads them.
-
-    Raises:
-        UserError: if the weights have other words or positions, or fewer layers, than config.json says.
     """
     for name, shape in shapes.items():
         for part, key in ((architecture.word_embeddings, "vocab_size"), (_POSITIONS, "max_position_embeddings")):
@@ -350,54 +323,39 @@ def _check_sizes(
         raise UserError("model.name", found, f"at most {n_layers}, as many layers as the weights have")
 
 
-def _read_json(file: Path) -> Any:
-    """Return the content of a JSON file, or None if it is damaged."""
+def _read_json(file: Path, missing: Any = None) -> Any:
+    """Return the content of a JSON file, None if it is damaged, or `missing` if there is no such file."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else missing
     except (ValueError, RecursionError):
         return None
 
 
-def _read_json_object(file: Path, key: str = "model.name") -> dict[str, Any]:
-    content = _read_json(file)
+def _read_json_object(file: Path, key: str = "model.name", missing: Any = None) -> dict[str, Any]:
+    content = _read_json(file, missing)
     if not isinstance(content, dict):
         raise UserError(key, f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file")
     return content
 
 
 def _read_shapes(weights: Path) -> dict[str, list[int]]:
-    """Return the shapes of the tensors in a file by name.
+    """Return the shapes of the tensors in a file by name."""
+    from safetensors import SafetensorError, safe_open
 
-    The file consists of 8 bytes with the length of the header, the header and the tensors.
-
-    Raises:
-        UserError: if the file is not as long as its header says.
-    """
-    size = weights.stat().st_size
-    with weights.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        try:
-            header = json.loads(stream.read(length) if length < size else b"")
-            header.pop("__metadata__", None)
-            end = max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
-            shapes = {name: [*map(int, tensor["shape"])] for name, tensor in header.items()}
-        except (ValueError, LookupError, TypeError, AttributeError):
-            end, shapes = -1, {}
-    if 8 + length + end != size:
-        raise UserError("model.name", f"{weights.name} in {weights.parent.name!r} is incomplete", "the complete file")
-    return shapes
+    try:
+        with safe_open(weights, framework="numpy") as file:
+            return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        found = f"{weights.name} in {weights.parent.name!r} is incomplete"
+        raise UserError("model.name", found, "the complete file") from error
 
 
 def hash_model_files(path: Path) -> str:
     """Return "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
-    optional = {
-        name
-        for pattern in (*_OPTIONAL_FILES, *_list_weight_files(path))
-        for name in _list_matching_files(path, pattern)
-    }
-    return _hash_files(
-        path, [name for name in _COMMON_FILES if (path / name).is_file()] + sorted(optional - set(_COMMON_FILES))
-    )
+    patterns = (*_OPTIONAL_FILES, *_list_weight_files(path))
+    optional = {name for pattern in patterns for name in _list_matching_files(path, pattern)}
+    common = [name for name in _COMMON_FILES if (path / name).is_file()]
+    return _hash_files(path, common + sorted(optional - {*common}))
 
 
 def hash_encoder_files(path: Path) -> str:
@@ -421,9 +379,6 @@ def _list_weight_files(path: Path) -> list[str]:
     """Return the names of the weight files as transformers chooses them.
 
     They are one file, or an index and the files that it names.
-
-    Raises:
-        UserError: if the index is damaged.
     """
     single, index = "model.safetensors", "model.safetensors.index.json"
     configured = _read_json_object(path / "config.json").get("transformers_weights")
@@ -442,11 +397,7 @@ def _list_weight_files(path: Path) -> list[str]:
 
 
 def _check_file_name(path: Path, where: str, name: object) -> None:
-    """Raise an error for a file of weights that is not in the model's folder itself.
-
-    Raises:
-        UserError: if the name is that of no file, or of one in another folder.
-    """
+    """Raise an error for a file of weights that is not in the model's folder itself."""
     if not isinstance(name, str) or Path(name).name != name:
         raise UserError("model.name", f"{name!r} in the {where} of {path.name!r}", "the name of a file in this folder")
 

@@ -46,12 +46,7 @@ class JointProjection:
         return [(layer.weight.to(dtype), layer.bias.to(dtype)) for layer in self.layers]
 
     def take_output(self, number: int, values: Tensor) -> Tensor:
-        """Return the output of a layer, shape (..., outputs).
-
-        Args:
-            number: number of the layer.
-            values: input of shape (..., inputs).
-        """
+        """Return the output of a layer, shape (..., outputs), by its number, for values of shape (..., inputs)."""
         if self.is_bypassed:
             return values
         if values is not self._input or number not in self._outputs:
@@ -72,9 +67,6 @@ class ProjectionPart(nn.Module):
     """A dense layer that is computed together with others.
 
     Its parameters and their names are those of the layer in whose place it is.
-
-    Attributes:
-        joint: product of all layers that belong together.
 
     Args:
         layer: the dense layer.

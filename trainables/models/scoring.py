@@ -28,9 +28,7 @@ def prepare_for_scoring(model: Transformer, precision: Precision) -> Iterator[No
     On a CPU the products of the layers and their attention are in this precision; sums of layers, normalisation and
     what reads the last layer are in fp32. On a GPU, without oneDNN, and in layers that run padded, autocast decides.
 
-    Args:
-        model: the model, whose weights do not change inside the block.
-        precision: precision of the products of matrices.
+    The weights do not change inside the block.
     """
     on_cpu = next(model.parameters()).device.type == "cpu"
     has_packages = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -69,12 +67,7 @@ class PrepackedLinear(nn.Module):
 
 @contextmanager
 def prepack_linear_layers(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Prepare the dense layers of a model on the CPU, inside the block.
-
-    Args:
-        model: model that runs without gradients inside the block.
-        dtype: precision of the products, float32 or bfloat16.
-    """
+    """Prepare the dense layers of a model on the CPU for products in a precision, inside the block."""
     replaced = [
         (module, name, child)
         for module in list(model.modules())

@@ -18,7 +18,7 @@ class SentenceEncoder(Transformer):
     """Computes embeddings of sentences; the pooler of the pretrained model is not used.
 
     Args:
-        path: folder with the model's files (safetensors; nothing is unpickled).
+        path: folder with the model's files.
         settings: layers, frozen layers, fresh layers, pooling.
         seed: seed of the fresh layers and of the dense layer of [CLS] pooling, which is used only in training.
     """
@@ -27,8 +27,8 @@ class SentenceEncoder(Transformer):
         base = load_pretrained(path, seed)
         super().__init__(base, settings)
         self.pooling = settings.pooling
-        if settings.fresh_layers:
-            reinitialize(self.upper[-settings.fresh_layers :], base.config.initializer_range, seed)
+        if settings.reinit_layers:
+            reinitialize(self.upper[-settings.reinit_layers :], base.config.initializer_range, seed)
         self.head = make_linear(base, self.hidden_size, self.hidden_size) if settings.pooling == "cls" else None
 
     def encode_views(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, Tensor]:
@@ -36,10 +36,6 @@ class SentenceEncoder(Transformer):
 
         Both views go through the trained layers in one pass, and every element has its own dropout mask. The frozen
         layers have no dropout, so their output is the same for both views.
-
-        Args:
-            batch: token ids, or outputs of the frozen layers if there are any.
-            dropout: dropout of this step.
         """
         pooled = self._pool(duplicate_pairs(batch), dropout)
         if self.head is not None:

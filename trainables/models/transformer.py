@@ -49,7 +49,7 @@ class Transformer(nn.Module):
         if architecture.padding_mask is None:
             join_projections(base, architecture.projections)
         all_layers = list_layers(base, architecture)
-        layers = all_layers[: settings.layers]
+        layers = all_layers[: settings.num_layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
         self.hidden_size, self.n_layers = int(base.config.hidden_size), len(layers)
         self.token_types = max(1, int(getattr(base.config, "type_vocab_size", 1)))
@@ -75,7 +75,7 @@ class Transformer(nn.Module):
         self._embed = Embedder(base.embeddings, self.projection, architecture, self.token_types)
         self._dropout = DropoutSource()
         replace_dropouts(self, self._dropout)
-        # The pooler belongs to a subclass, or to none; the layers beyond `settings.layers` are not kept.
+        # The pooler belongs to a subclass, or to none; the layers beyond `settings.num_layers` are not kept.
         unused = {each for layer in all_layers[len(layers) :] for each in layer.parameters()} - {*self.parameters()}
         self._base_names = {each: name for each, name in names.items() if each not in unused}
 
@@ -127,11 +127,7 @@ class Transformer(nn.Module):
 
 
 class Pooler(nn.Module):
-    """[CLS] pooling: a dense layer and tanh (Devlin et al. 2019).
-
-    Args:
-        dense: dense layer.
-    """
+    """[CLS] pooling: a dense layer and tanh (Devlin et al. 2019)."""
 
     def __init__(self, dense: nn.Linear) -> None:
         super().__init__()
@@ -196,7 +192,7 @@ def reinitialize(layers: Iterable[nn.Module], std: float, seed: int) -> None:
     Args:
         layers: layers to change in place.
         std: standard deviation of the weights.
-        seed: seed of the draws.
+        seed: seed of the run.
     """
     generator = torch.Generator().manual_seed(derive_seed(seed, "fresh layers", 0))
     with torch.no_grad():

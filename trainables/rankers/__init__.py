@@ -5,7 +5,7 @@ from trainables.specs.ranker import RankerRunSpec
 
 TRAINABLE = TrainablePlugin(
     RankerRunSpec,
-    training_module="trainables.rankers.plugin",
-    data_module="trainables.rankers.data",
-    export_module="trainables.rankers.export",
+    training_module="trainables.rankers.ranker_backend",
+    data_module="trainables.rankers.ranker_data",
+    export_module="trainables.rankers.ranker_export",
 )

@@ -8,8 +8,8 @@ import pandas as pd
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.difficulty.cache import Action, get_score_path, write_difficulties
 from trainables.difficulty.compute import build_difficulty_table
-from trainables.rankers.runner import RankerRun
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_run import RankerRun
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.training.batching import sample_instances
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import is_intact
@@ -26,13 +26,10 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     For an evaluated query it uses all candidates; if a first stage retrieved them, it has no score, since they may lack
     the relevant document. Tables that exist already are not changed.
 
-    Args:
-        run: run of a ranker; it is trained to its end if needed.
-
     Yields:
         None after each split.
     """
-    trial, data, trainer = run.trial, run.data, run.train_to_end()
+    trial, data, trainer = run.trial, run.data, run.trainer
     scores = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]
     paths = {name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in scores}
     splits = [name for name in _SPLITS_BY_ACTION[trial.action] if not data.prepared.settings.is_retrieved(name)]
@@ -42,11 +39,10 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     for split in splits:
         pairs = data.select_pairs(split)
         ids = data.prepared.read_query_ids(split)
-        rows = (
-            _sample_training_rows(pairs, trainer)
-            if split == "train"
-            else np.arange(len(pairs.relevant)).reshape(len(ids), -1)
-        )
+        if split == "train":
+            rows = _sample_training_rows(pairs, trainer)
+        else:
+            rows = np.arange(len(pairs.relevant)).reshape(len(ids), -1)
         logits = trainer.compute_log_odds(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
         for name, parts in tables.items():
             values = DIFFICULTY_SCORES[name].compute(logits, pairs.relevant[rows])

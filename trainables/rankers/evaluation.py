@@ -35,12 +35,7 @@ class EvaluatedDocuments:
         return np.concatenate([scores, np.full(self._n_missed, -np.inf)]) if self._n_missed else scores
 
     def compute_metric(self, name: str, scores: Floats) -> float:
-        """Return a metric over all queries.
-
-        Args:
-            name: Name of the metric.
-            scores: Scores of all documents, of shape (documents,).
-        """
+        """Return a metric over all queries, from the scores of all documents, of shape (documents,)."""
         measure = get_measure(name)
         inputs = measure.select_inputs(scores[self._order], self._relevant, self._retrieved)
         return measure.compute_overall(*inputs, self._lengths, is_retrieved=self._retrieved is not None)

@@ -34,7 +34,7 @@ _scorers = dict[str, ChunkScorer]()
 """Scorer of a worker process by the key of its settings, at most one."""
 
 
-class NodeInfo(NamedTuple):
+class NodeKind(NamedTuple):
     """Environment of a node, and whether bf16 is faster there than fp32."""
 
     environment: Environment
@@ -81,11 +81,8 @@ class ClusterPool(NamedTuple):
             raise MachineError(f"the cluster lost a task ({type(error).__name__})") from error
 
 
-def probe_nodes(threads: int) -> NodeInfo:
+def probe_nodes(threads: int) -> NodeKind:
     """Return the environment that all nodes with enough cores have in common.
-
-    Args:
-        threads: cores of a task.
 
     Raises:
         UserError: if no node has enough cores, if one does not answer, or if their environments differ, because the
@@ -103,12 +100,12 @@ def probe_nodes(threads: int) -> NodeInfo:
     done, pending = ray.wait(answers, num_returns=len(answers), timeout=_PROBE_TIMEOUT_S)
     if pending:
         raise UserError("--address", f"{len(pending)} of {len(nodes)} nodes do not answer", "nodes that are available")
-    infos = set(ray.get(done))
-    if len(infos) > 1:
-        kinds = "; ".join(sorted(str(info.environment.model_dump(mode="json")) for info in infos))
-        raise UserError("--address", f"nodes of {len(infos)} kinds: {kinds}", "a cluster with nodes of one kind")
-    info: NodeInfo = infos.pop()
-    return info
+    kinds = set(ray.get(done))
+    if len(kinds) > 1:
+        found = "; ".join(sorted(str(kind.environment.model_dump(mode="json")) for kind in kinds))
+        raise UserError("--address", f"nodes of {len(kinds)} kinds: {found}", "a cluster with nodes of one kind")
+    kind: NodeKind = kinds.pop()
+    return kind
 
 
 def _find_nodes(threads: int) -> list[dict[str, Any]]:
@@ -130,8 +127,8 @@ def _read_files(path: Path) -> ModelFiles:
 
 
 @ray.remote
-def _probe() -> NodeInfo:
-    return NodeInfo(detect_environment(), is_bf16_faster())
+def _probe() -> NodeKind:
+    return NodeKind(detect_environment(), is_bf16_faster())
 
 
 @ray.remote

@@ -18,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
-from trainables.data.files.run_file import Run, is_run_with_tag, read_run, write_run
 from trainables.exchange.input_rules import read_input_rules
 from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
 from trainables.reranking.texts import TextSource, open_texts
@@ -32,6 +31,7 @@ from trainables.reranking.tokens import (
     write_tokens,
 )
 from trainables.specs.base import Environment
+from trainables.text.trec_files import TrecRun, is_run_with_tag, read_trec_run, write_trec_run
 from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, remove_stale_files
@@ -94,23 +94,11 @@ class Reporter(Protocol):
         """Report something that happened."""
 
     def update(self, activity: str, done: int, total: int, start: int) -> None:
-        """Report the progress of an activity.
-
-        Args:
-            activity: what is done, such as "pairs scored".
-            done: units that are done.
-            total: all units.
-            start: units that were done by an earlier command.
-        """
+        """Report the progress of an activity."""
 
 
 def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> int:
     """Re-rank a run, and return the number of its pairs.
-
-    Args:
-        job: the re-ranking.
-        make_pool: returns the processes that score, for the key of the job.
-        reporter: receives the progress.
 
     Raises:
         UserError: if an input is wrong, or if a model gives a score that is not finite.
@@ -124,7 +112,7 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
     form = read_pair_format(tokenizer, get_max_length(list(job.models), tokenizer, job.max_length), rules)
     queries = open_texts(job.queries, "queries").change_texts(rules.prepare_query)
     documents = open_texts(job.documents, "documents").change_texts(rules.prepare_document)
-    run = read_run(job.run, job.depth, log=reporter.log)
+    run = read_trec_run(job.run, job.depth, reporter.log)
     key = _compute_key(job, queries, documents, form)
     with _open_parts(job.out, key) as folder:
         sources = (("queries", queries, run.queries), ("documents", documents, run.documents))
@@ -136,7 +124,7 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
         parts.compute_missing(make_pool, key)
         scores = parts.join()
         _reject_infinite(job, run, scores)
-        write_run(job.out, run, scores, job.tag)
+        write_trec_run(job.out, run, scores, job.tag)
     return len(run)
 
 
@@ -146,7 +134,7 @@ class _Parts:
     def __init__(
         self,
         folder: Path,
-        run: Run,
+        run: TrecRun,
         queries: TextTokens,
         documents: TextTokens,
         form: PairFormat,
@@ -222,10 +210,6 @@ def _open_parts(out: Path, key: str) -> Iterator[Path]:
     """Yield the folder of the parts, which no other process uses.
 
     If the block succeeds, the parts of all jobs of this file are removed. A mistake leaves no folder without scores.
-
-    Raises:
-        UserError: if the folder of `out` does not exist, somebody else's files are in the place of the parts, or
-            another process writes it.
     """
     if not out.parent.is_dir():
         raise UserError("--out", f"the folder {out.parent} does not exist", "a file in an existing folder")
@@ -302,7 +286,7 @@ def _load_tokens(folder: Path, writer: _TokenWriter) -> TextTokens:
     return open_tokens(folder)
 
 
-def _reject_infinite(job: Job, run: Run, scores: Scores) -> None:
+def _reject_infinite(job: Job, run: TrecRun, scores: Scores) -> None:
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         query, document = run.queries[run.query_codes[bad[0]]], run.documents[run.document_codes[bad[0]]]

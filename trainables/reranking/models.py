@@ -81,11 +81,6 @@ def get_max_length(paths: list[Path], tokenizer: "PreTrainedTokenizerBase", aske
 
     By default it is that of the tokenizer, as far as the models have positions.
 
-    Args:
-        paths: folders of the models.
-        tokenizer: their tokenizer.
-        asked: number that the user asks for, or None for the default.
-
     Raises:
         UserError: if a model has fewer positions than the user asks for, or if there is no maximum.
     """

@@ -28,11 +28,6 @@ _TOKENS_PER_BATCH = 2048
 class ChunkScorer:
     """Computes scores; the models stay in memory.
 
-    Args:
-        paths: folders of the models.
-        precision: precision of the products of matrices.
-        threads: number of threads that torch computes with.
-
     Raises:
         UserError: as `load_classifier` does.
     """

@@ -10,10 +10,12 @@ Files may be plain or gzipped.
 """
 
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from trainables.data.files import readers
+from trainables.data.files.ir_datasets_reader import load_dataset, parse_text, read_records
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 
@@ -102,28 +104,13 @@ def _check_id(text: Text) -> Text:
 
 
 def _open_dataset(source: str, kind: Kind, option: str) -> TextSource:
-    try:
-        import ir_datasets
-    except ImportError as error:
-        expected = "the extra irds (`pip install ranker-studies[irds]`)"
-        raise UserError(option, f"{source}: the package ir_datasets is not installed", expected) from error
-    try:
-        dataset = ir_datasets.load(source.removeprefix(_IRDS))
-    except KeyError as error:
-        expected = "irds:ID with an id of https://ir-datasets.com"
-        raise UserError(option, f"ir_datasets has no {source.removeprefix(_IRDS)!r}", expected) from error
-    records = {"queries": "queries", "documents": "docs"}[kind]
+    name, records = source.removeprefix(_IRDS), {"queries": "queries", "documents": "docs"}[kind]
+    dataset = load_dataset(name, option)
     if not dataset.has(records):
         raise UserError(option, f"{source} has no {kind}", f"a dataset with {kind}")
-    digest = f"{source} {ir_datasets.__version__}"  # a version contains the digests of the files that it downloads
-    return TextSource(source, lambda: _read_records(source, dataset, records, option), lambda: digest)
+    digest = f"{source} {version('ir_datasets')}"  # a version contains the digests of the files that it downloads
 
+    def convert(record: object) -> Text:
+        return Text(source, *parse_text(record))
 
-def _read_records(source: str, dataset: Any, records: str, option: str) -> Iterator[Text]:
-    try:
-        for record in getattr(dataset, f"{records}_iter")():
-            identity = record.query_id if hasattr(record, "query_id") else record.doc_id
-            yield Text(source, str(identity), (record.default_text() or "").strip())
-    except Exception as error:  # a download, an archive, a parser or an unusual record may raise anything
-        problem = f"{source} cannot be read ({type(error).__name__}: {str(error)[:200]})"
-        raise UserError(option, problem, "a dataset that ir_datasets can read or download") from error
+    return TextSource(source, lambda: read_records(name, dataset, records, option, convert), lambda: digest)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainables.data.ranking_tokens import encode_texts, get_pair_special_tokens
+from trainables.data.ranking_tokens import Ids, encode_texts, get_pair_special_tokens
 from trainables.exchange.input_rules import LIBRARY_RULES, InputRules
 from trainables.reranking.texts import Text, TextSource
 from trainables.utils.arrays import Ints
@@ -23,10 +22,6 @@ from trainables.utils.errors import UserError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Ids = npt.NDArray[np.int32]
-
-_NO_LIMIT = 10**9
-"""Tokens that no text has; without a limit the tokenizer warns of long texts."""
 _TEXTS_PER_BLOCK, _CHARACTERS_PER_BLOCK = 1 << 16, 1 << 24
 """Texts and characters that are in memory at once."""
 _TEXTS_PER_CALL = 512
@@ -97,11 +92,6 @@ def read_pair_format(
 ) -> PairFormat:
     """Return the format of a tokenizer's pairs, taken from an example.
 
-    Args:
-        tokenizer: a fast tokenizer.
-        max_length: maximum number of tokens of a pair.
-        rules: how a pair is cut, default as the libraries do.
-
     Raises:
         UserError: if the tokenizer is not a fast one, if its token types are of another kind, or if `max_length` leaves
             no room for a token of each text.
@@ -130,14 +120,7 @@ def write_tokens(
 ) -> None:
     """Tokenise the texts with some ids, and write the tokens as a whole or not at all.
 
-    Args:
-        folder: the folder to write.
-        source: the texts; most may be of other ids.
-        ids: different ids.
-        tokenizer: a fast tokenizer.
-        room: maximum number of tokens of a text that are kept.
-        on_progress: called with the number of texts that were found so far.
-        keeps_end: True to keep the last tokens of a text instead of the first ones.
+    No more than `room` tokens of a text are kept, its first ones, or its last ones with `keeps_end`.
 
     Raises:
         UserError: if an id has no text or two different texts, or as `source.read` does.
@@ -161,7 +144,7 @@ def write_tokens(
                         found_id = f"{text.id} has two different texts"
                         raise UserError(str(text.location), found_id, "one text for an id")
                 for part in _split(list(new.items()), _TEXTS_PER_CALL):
-                    encoded = encode_texts(tokenizer, [text for _, text in part], _NO_LIMIT)
+                    encoded = encode_texts(tokenizer, [text for _, text in part], None)
                     for (code, _), tokens in zip(part, encoded, strict=True):
                         starts[code], lengths[code] = n_tokens, len(tokens)
                         kept = tokens[-room:] if keeps_end else tokens[:room]
@@ -192,15 +175,7 @@ def open_tokens(folder: Path) -> TextTokens:
 def join_pairs(
     queries: TextTokens, documents: TextTokens, query_codes: Ints, document_codes: Ints, form: PairFormat
 ) -> Chunk:
-    """Return the token ids of pairs.
-
-    Args:
-        queries: tokens of the queries.
-        documents: tokens of the documents.
-        query_codes: number of the query of each pair, shape (pairs,).
-        document_codes: number of the document of each pair, shape (pairs,).
-        form: special tokens and maximum length.
-    """
+    """Return the token ids of pairs."""
     lengths = queries.lengths[query_codes], documents.lengths[document_codes]
     query_lengths, document_lengths = form.rules.cut_pairs(*lengths, form.room, form.max_length // 3)
     query_starts = queries.starts[query_codes]

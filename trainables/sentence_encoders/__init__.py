@@ -5,7 +5,7 @@ from trainables.specs.sentence_encoder import EncoderRunSpec
 
 TRAINABLE = TrainablePlugin(
     EncoderRunSpec,
-    training_module="trainables.sentence_encoders.plugin",
-    data_module="trainables.sentence_encoders.data",
-    export_module="trainables.sentence_encoders.export",
+    training_module="trainables.sentence_encoders.encoder_backend",
+    data_module="trainables.sentence_encoders.encoder_data",
+    export_module="trainables.sentence_encoders.encoder_export",
 )

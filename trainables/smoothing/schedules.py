@@ -19,9 +19,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
+from trainables.utils.base_settings import PositiveNumber, Settings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
-from trainables.utils.settings import PositiveNumber, Settings
 
 
 def compute_switch_instances(switch: float, total: int, batch_size: int) -> int:

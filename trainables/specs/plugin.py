@@ -47,11 +47,7 @@ class ActiveRun(Protocol):
         """Learning curve: one row per batch or evaluation."""
 
     def advance(self) -> "TrialResult | None":
-        """Train up to the next evaluation or checkpoint.
-
-        Returns:
-            The result once the run is complete, otherwise None.
-        """
+        """Train up to the next evaluation or checkpoint, and return the result once the run is complete."""
 
     def close(self) -> None:
         """Release the leases of the run."""
@@ -61,23 +57,16 @@ class TrainingBackend(Protocol):
     """Trains and evaluates runs; the module may load torch."""
 
     def precompute(self, trial: "TrialSpec", on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
-        """Compute missing parts of what runs share, together with other processes.
+        """Compute missing parts of what runs share, together with other processes, until none is missing.
 
-        Args:
-            trial: the trial.
-            on_wait: called repeatedly while another process computes a part.
+        `on_wait` is called repeatedly while another process computes a part.
 
         Yields:
-            The progress, until no part is missing.
+            The progress after each part.
         """
 
     def start_run(self, trial: "TrialSpec", on_wait: Callable[[], None]) -> ActiveRun:
-        """Start or resume a run.
-
-        Args:
-            trial: the trial.
-            on_wait: called repeatedly while another run trains a checkpoint that this run needs.
-        """
+        """Start or resume a run; `on_wait` is called repeatedly while another run trains what this run needs."""
 
     def load_scored_pairs(self, trial: "TrialSpec", split: str) -> "pd.DataFrame":
         """Return the pairs that the scores of a run belong to, in the order of the scores.
@@ -94,12 +83,7 @@ class TrainingBackend(Protocol):
         """Return further metrics of a run, name -> value, in addition to the metric of the trial."""
 
     def measure_throughput(self, trial: "TrialSpec", seconds: float) -> Throughput:
-        """Measure the speed of a training run on this machine.
-
-        Args:
-            trial: the trial.
-            seconds: seconds to train; the evaluation takes a third of them.
-        """
+        """Measure the speed on this machine by training for some seconds and evaluating for a third of them."""
 
 
 class PreparedData(Protocol):
@@ -125,8 +109,8 @@ class PreparedData(Protocol):
         """
 
 
-class Statistic(TypedDict):
-    """A row of `DataStatistics`."""
+class StatisticsRow(TypedDict):
+    """A row of `StatisticsTable`."""
 
     name: str
     decimals: int
@@ -135,12 +119,12 @@ class Statistic(TypedDict):
     """One value per column. None where the column has no such value."""
 
 
-class DataStatistics(TypedDict):
+class StatisticsTable(TypedDict):
     """A table that describes data to a person, a JSON object. No run and no plan depends on it."""
 
     columns: list[str]
     """Splits or evaluation sets."""
-    rows: list[Statistic]
+    rows: list[StatisticsRow]
     legend: str
     """What is counted."""
 
@@ -149,12 +133,7 @@ class DataBackend(Protocol):
     """Prepares data and describes it for the study and the report; the module loads no torch."""
 
     def prepare_data(self, task: BaseTaskSettings, cache: Path, progress: Callable[[str], None]) -> PreparedData:
-        """Return the prepared data, after preparing it if necessary.
-
-        Args:
-            task: settings of the task.
-            cache: folder of the cache.
-            progress: receives progress messages.
+        """Return the prepared data, after preparing it if necessary; `progress` receives lines of text.
 
         Raises:
             UserError: the sources do not match the settings of the task.
@@ -187,10 +166,9 @@ class DataBackend(Protocol):
         """Yield the lines of a summary for the user; this tokenizes the texts if necessary."""
 
     def compute_query_attributes(self, study: Any, resolved: Any, scorer: str) -> "pd.DataFrame | None":
-        """Return attributes by which the report may group the evaluated queries.
+        """Return split, query_id and one column per attribute by which the report may group the evaluated queries.
 
-        Returns:
-            The columns split and query_id, and one column per attribute; None if there are no attributes.
+        None if there are no attributes.
         """
 
 
@@ -223,12 +201,7 @@ class ExportBackend(Protocol):
     """Writes trained models as folders that other programs load; the module may load torch."""
 
     def export_model(self, trial: "TrialSpec", weights: "Mapping[str, Tensor]", folder: Path) -> ExportedModel:
-        """Write the model of a run.
-
-        Args:
-            trial: trial of the run.
-            weights: final weights by name, as a checkpoint has them.
-            folder: existing folder to write to.
+        """Write the model of a run, with its final weights by name as a checkpoint has them, to an existing folder.
 
         Raises:
             UserError: no other program can compute what the model computes.
@@ -237,13 +210,9 @@ class ExportBackend(Protocol):
     def score_with_export(
         self, trial: "TrialSpec", folder: Path, split: str, limit: int
     ) -> "tuple[np.ndarray, np.ndarray]":
-        """Score some pairs of the prepared data with an exported model, loaded as a user loads it.
+        """Score up to `limit` pairs of the prepared data with an exported model, loaded as a user loads it.
 
-        Args:
-            trial: trial of the run.
-            folder: folder that `export_model` wrote.
-            split: split of the pairs.
-            limit: largest number of pairs. Pairs that the export cuts in another way than the study are left out.
+        Pairs that the export cuts in another way than the study are left out.
 
         Returns:
             Positions of the pairs in the order of `TrainingBackend.load_scored_pairs`, and their scores, both (pairs,).
@@ -277,11 +246,10 @@ class TrainablePlugin(NamedTuple):
         assert self.export_module is not None
         return cast(ExportBackend, import_module(self.export_module))
 
-    def load_statistics(self, prepared: PreparedData) -> DataStatistics | None:
+    def load_statistics(self, prepared: PreparedData) -> StatisticsTable | None:
         """Return counts and mean lengths of the data for the report.
 
-        They come from the function `load_statistics` of the data backend, with the same argument. It is optional: a
-        backend without it has none.
+        They come from the function `load_statistics` of the data backend, which is optional.
         """
         load = getattr(self.data_backend, "load_statistics", None)
         return load(prepared) if load else None

@@ -7,16 +7,9 @@ from pydantic import BeforeValidator, Field
 
 from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES, list_temperatures
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.specs.base import (
-    BaseModelSettings,
-    BaseSmoothing,
-    BaseTaskSettings,
-    BaseTrainingSettings,
-    RunSpec,
-    is_unset,
-)
+from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion
+from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion
 
 
 class RankerModelSettings(BaseModelSettings):
@@ -28,9 +21,7 @@ class RankerModelSettings(BaseModelSettings):
     The cosine is that between the mean of the query tokens and the mean of the document tokens, which are encoded
     jointly. It is standardised on training pairs before training.
     """
-    ranking_score: Annotated[
-        Literal["difference", "relevant_logit"], Field(exclude_if=lambda it: it == "difference")
-    ] = "difference"
+    ranking_score: Literal["difference", "relevant_logit"] = "difference"
     """Score that ranks the candidates: logit(relevant) - logit(not relevant), or logit(relevant) alone.
 
     The code of Penha and Hauff (2021) ranks by logit(relevant). A probability does not follow from it, so there is no
@@ -58,13 +49,13 @@ class RankerTrainingSettings(BaseTrainingSettings):
     """Instances per batch; with `unit` = "query" a multiple of 1 + negatives."""
     negatives: PositiveInt = 9
     """Negatives per query in training."""
-    negative_choice: Annotated[Literal["drawn", "first"], Field(exclude_if=lambda it: it == "drawn")] = "drawn"
+    negative_choice: Literal["drawn", "first"] = "drawn"
     """Negatives of a query: drawn anew from its candidates each time, or always the first of its candidates.
 
     The candidates are in the order of the negative sampler, with the sampler given in that of the file. The code of
     Penha and Hauff (2020) takes the first.
     """
-    unit: Annotated[Literal["query", "pair"], Field(exclude_if=lambda it: it == "query")] = "query"
+    unit: Literal["query", "pair"] = "query"
     """Unit that is shuffled: queries, which bring their negatives into the same batch, or single pairs.
 
     With "query" each batch has the same number of relevant documents. The code of Penha and Hauff (2021) shuffles
@@ -72,7 +63,7 @@ class RankerTrainingSettings(BaseTrainingSettings):
     """
     head_learning_rate: Annotated[float, Field(gt=0)] | None = None
     """Learning rate of the new head. If None, `learning_rate`."""
-    sampling: Annotated[Literal["epochs", "uniform"], Field(exclude_if=lambda it: it == "epochs")] = "epochs"
+    sampling: Literal["epochs", "uniform"] = "epochs"
     """Order of the queries or pairs: shuffled again in every epoch, or each batch drawn from all of them.
 
     Drawing from all queries is what a curriculum does, and what the code of Penha and Hauff (2020) does with and
@@ -103,18 +94,16 @@ class RankerTrainingSettings(BaseTrainingSettings):
 class LabelSmoothing(BaseSmoothing):
     """Settings of the loss and of its label smoothing. Penha and Hauff (2021), section 3."""
 
-    loss: Annotated[str, BeforeValidator(LOSSES.check_name), Field(exclude_if=lambda it: it == DEFAULT_LOSS)] = (
-        DEFAULT_LOSS
-    )
+    loss: Annotated[str, BeforeValidator(LOSSES.check_name)] = DEFAULT_LOSS
     """Loss whose targets are smoothed."""
     distribution: Annotated[str, BeforeValidator(DISTRIBUTIONS.check_name)] = "none"
     epsilon: Proportion = 0.0
     """Strength of the smoothing."""
-    teacher_temperature: Annotated[float | None, Field(gt=0, exclude_if=is_unset)] = None
+    teacher_temperature: Annotated[float | None, Field(gt=0)] = None
     """Divisor of the scores that a distillation learns. If None, `DEFAULT_TEMPERATURE`."""
-    teacher: Annotated[str | None, Field(exclude_if=is_unset)] = None
+    teacher: str | None = None
     """Digest of the file with the scores that a distillation learns. If None, they are those of the sampler."""
-    weak_temperature: Annotated[float | None, Field(gt=0, exclude_if=is_unset)] = None
+    weak_temperature: Annotated[float | None, Field(gt=0)] = None
     """Divisor of the sampler's scores that the target of a query is mixed with. If None, `DEFAULT_TEMPERATURE`."""
 
     @property

@@ -1,13 +1,16 @@
 """Settings of a ranking task: its collection, its candidates and its negative samplers."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from trainables.specs.base import BaseTaskSettings, FirstStage, is_unset
+from trainables.specs.base import BaseTaskSettings
 from trainables.specs.samplers import SAMPLERS
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Proportion, Settings
 from trainables.utils.registry import load_object
-from trainables.utils.settings import AtLeastTwo, PositiveInt, Proportion, Settings
+
+if TYPE_CHECKING:
+    from trainables.metrics.protocols import FirstStage
 
 SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
     "wsls-paper": {
@@ -15,7 +18,7 @@ SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
         "b": 0.4,
         "words": "stemmed",
         "idf": "lucene",
-        "authors": True,
+        "paper_code": True,
         "keep_query_text": True,
     },
 }
@@ -25,6 +28,7 @@ wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene thr
 """
 
 
+S = TypeVar("S", bound=Settings)
 LabelNoiseKind = Literal["hidden", "flipped"]
 EvaluationCandidates = Literal["sampled", "retrieved"]
 PoolName = Literal["judged", "all"]
@@ -58,7 +62,7 @@ class SamplerSettings(Settings):
     """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
     b: Proportion = 0.75
     """Length normalisation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.4."""
-    idf: Annotated[Literal["okapi", "lucene"], Field(exclude_if=lambda it: it == "okapi")] = "okapi"
+    idf: Literal["okapi", "lucene"] = "okapi"
     """Weight of a rare word in BM25: that of rank_bm25 (okapi), or that of Lucene, which is positive for every word."""
     words: Literal["plain", "stemmed"] = "plain"
     """Words of BM25: plain (case-folded), or stemmed (also without English stop words, Porter 1980)."""
@@ -71,13 +75,13 @@ class SamplerSettings(Settings):
     """
     normalisation: Literal["min-max", "global-max"] = "min-max"
     """Normalisation: min-max of the scores of each query into (0.01, 0.99), or score / (1 + largest of the split)."""
-    authors: bool = False
+    paper_code: bool = False
     """If True, behave like the code of the authors of WSLS.
 
     A relevant document among the nearest is replaced by a random one with s = 0, and BM25 reads the last 512 characters
     of the query.
     """
-    keep_query_text: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    keep_query_text: bool = False
     """If True, a document that is the query itself may be a negative, as in the code of the authors of WSLS.
 
     It has the query's text, or its id and its text after a title.
@@ -98,6 +102,13 @@ class SamplerSettings(Settings):
         return SAMPLER_PRESETS[data["preset"]] | own
 
 
+class EvaluationSamplerSettings(Settings):
+    """Negative sampler of the dev and test queries; its other settings are those of `task.sampler`."""
+
+    name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
+    """Method by which the candidates of a dev or test query are chosen."""
+
+
 class RankerTaskSettings(BaseTaskSettings):
     """Settings of the collection and of its candidates."""
 
@@ -107,8 +118,6 @@ class RankerTaskSettings(BaseTaskSettings):
     """Installed libraries from which the task docstrings reads docstrings."""
     document_words: PositiveInt | None = None
     """Words after which a document is cut for the model. Samplers search whole documents. If None, it is not cut."""
-    sample: PositiveInt | None = None
-    """Largest number of queries over all splits, the first by the hash of their id. If None, all are used."""
     train_queries: PositiveInt | None = None
     """Largest number of training queries, the first by the hash of their id. If None, all are used."""
     dev_queries: PositiveInt | None = None
@@ -116,22 +125,17 @@ class RankerTaskSettings(BaseTaskSettings):
     test_queries: PositiveInt | None = None
     """Largest number of test queries, likewise."""
     relevant_from: PositiveInt = 1
-    """Smallest grade of a qrel with which its document is relevant."""
-    dev_share: Annotated[float | None, Field(gt=0, lt=1, exclude_if=is_unset)] = None
+    """Smallest grade of a qrel with which its document is relevant. In the test split of a `test_set` it is 2."""
+    dev_share: Annotated[float | None, Field(gt=0, lt=1)] = None
     """Part of the training queries that is the dev split, for a collection without a development set.
 
     The hash of its id decides whether a query is taken, with all its qrels. If None, the collection has a development
     set, or the task splits without one.
     """
-    test_set: Annotated[TestSet | None, Field(exclude_if=is_unset)] = None
+    test_set: TestSet | None = None
     """Test set with its own queries and qrels: trec-dl-2019 or trec-dl-2020, for msmarco.
 
     If None, the test split is that of the collection.
-    """
-    test_relevant_from: Annotated[PositiveInt | None, Field(exclude_if=is_unset)] = None
-    """Smallest grade of a qrel of the test split with which its document is relevant.
-
-    If None, that of `test_set`, which is 2 for TREC DL; without a test set, `relevant_from`.
     """
     pool: PoolName | None = None
     """Documents that may be sampled.
@@ -146,20 +150,20 @@ class RankerTaskSettings(BaseTaskSettings):
     For dialogues, `candidates` is then the number of responses of a context in the files, and `train_negatives` that of
     the non-relevant ones in training. Set `candidates` where the contexts have different numbers, and for other tasks.
     """
-    candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(exclude_if=lambda it: not it)] = ()
+    candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     """Run of a first stage, whose first documents are the candidates of the dev and test queries.
 
     One file, or several for different queries, in the format of TREC (query, Q0, document, rank, score, name) or of MS
     MARCO (query, document, rank). No relevant document is added. If empty, the evaluation sampler is the first stage.
     """
-    evaluation: Annotated[EvaluationCandidates | None, Field(exclude_if=is_unset)] = None
+    evaluation: EvaluationCandidates | None = None
     """Candidates of the dev and test queries.
 
     sampled: `candidates` documents, all relevant ones among them, as in the protocol of the papers. retrieved: the
     first `depth` documents of a first stage over the whole collection, and no others, so that metrics count the
     relevant documents that it missed. If None, "retrieved" with `candidates_run`, otherwise "sampled".
     """
-    depth: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
+    depth: AtLeastTwo | None = None
     """Largest number of retrieved candidates of a query, with evaluation = "retrieved". If None, 100."""
     candidates: AtLeastTwo = 10
     """Candidates of a dev or test query: its relevant documents and the best others of the sampler."""
@@ -175,12 +179,12 @@ class RankerTaskSettings(BaseTaskSettings):
     third of the tokens. longest_first: a token at a time from the end of the longer side, of two equally long ones of
     the document, as in the code of both papers.
     """
-    separators: Annotated[bool, Field(exclude_if=lambda it: it)] = True
+    separators: bool = True
     """If True, the model reads a special token after each utterance of a context (Penha and Hauff 2021).
 
     If False, utterances are joined by blanks (Penha and Hauff 2020).
     """
-    teacher: Annotated[str | None, Field(min_length=1, exclude_if=is_unset)] = None
+    teacher: Annotated[str | None, Field(min_length=1)] = None
     """File with the scores of a teacher for all training candidates, which margin_mse and kl learn.
 
     A TREC run (query, Q0, document, rank, score, name), or Parquet with the columns query_id, document_id and score. If
@@ -188,14 +192,14 @@ class RankerTaskSettings(BaseTaskSettings):
     """
     sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
     """Negative sampler of the training queries."""
-    evaluation_sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
-    """Negative sampler of the dev and test queries, independent of the one for training."""
-    label_noise: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda it: it == 0)] = 0.0
+    evaluation_sampler: Annotated[EvaluationSamplerSettings, Field(validate_default=True)] = EvaluationSamplerSettings()
+    """Negative sampler of the dev and test queries."""
+    label_noise: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
 
     It is drawn with the seed of the run, so all variants of a seed have the same wrong labels.
     """
-    label_noise_kind: Annotated[LabelNoiseKind, Field(exclude_if=lambda it: it == "hidden")] = "hidden"
+    label_noise_kind: LabelNoiseKind = "hidden"
     """Labels that may be wrong.
 
     hidden: those of relevant documents, which then count as not relevant, as in sparsely judged collections. flipped:
@@ -205,40 +209,11 @@ class RankerTaskSettings(BaseTaskSettings):
 
     @field_validator("sampler", "evaluation_sampler")
     @classmethod
-    def _use_listed_candidates(cls, sampler: SamplerSettings, info: ValidationInfo) -> SamplerSettings:
+    def _use_listed_candidates(cls, sampler: S, info: ValidationInfo) -> S:
         """Return the sampler "given" where the candidates are listed, so that the key is no part of a specification."""
         if not info.data.get("listed_candidates") or "name" in sampler.model_fields_set:
             return sampler
         return sampler.model_copy(update={"name": "given"})
-
-    @field_validator("evaluation")
-    @classmethod
-    def _drop_default_evaluation(
-        cls, evaluation: EvaluationCandidates | None, info: ValidationInfo
-    ) -> EvaluationCandidates | None:
-        """Return None for the candidates that are evaluated anyway, so that equal data have an equal hash."""
-        return None if evaluation == ("retrieved" if info.data.get("candidates_run") else "sampled") else evaluation
-
-    @field_validator("depth")
-    @classmethod
-    def _drop_default_depth(cls, depth: int | None, info: ValidationInfo) -> int | None:
-        """Return None for the depth that applies anyway, so that equal data have an equal hash."""
-        has_depth = info.data.get("candidates_run") or info.data.get("evaluation") == "retrieved"
-        return None if depth == DEFAULT_DEPTH and has_depth else depth
-
-    @field_validator("test_relevant_from")
-    @classmethod
-    def _drop_default_test_grade(cls, grade: int | None, info: ValidationInfo) -> int | None:
-        """Return None for the grade that applies anyway, so that equal data have an equal hash."""
-        test_set = info.data.get("test_set")
-        default = info.data.get("relevant_from") if test_set is None else TEST_GRADES[test_set]
-        return None if grade == default else grade
-
-    @field_validator("label_noise_kind")
-    @classmethod
-    def _drop_kind_without_noise(cls, kind: LabelNoiseKind, info: ValidationInfo) -> LabelNoiseKind:
-        """Return the default kind if there is no noise, so that equal training has an equal hash."""
-        return kind if info.data.get("label_noise") else "hidden"
 
     @classmethod
     def complete_from_source(cls, task: dict[str, Any]) -> None:
@@ -275,12 +250,14 @@ class RankerTaskSettings(BaseTaskSettings):
         """
         if split != "test":
             return self.relevant_from
-        default = self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
-        return self.test_relevant_from or default
+        return self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
 
     def get_sampler_settings(self, split: str) -> SamplerSettings:
-        """Return the settings of the negative sampler of a split."""
-        return self.sampler if split == "train" else self.evaluation_sampler
+        """Return the settings of the negative sampler of a split; that of dev and test makes no weak labels."""
+        if split == "train":
+            return self.sampler
+        own = {"name": self.evaluation_sampler.name, "weak_label": "score", "normalisation": "min-max"}
+        return self.sampler.model_copy(update=own)
 
     def for_specification(self) -> Self:
         """Return the settings without the teacher, which only distillations have: see `LabelSmoothing.teacher`."""
@@ -309,7 +286,7 @@ class RankerTaskSettings(BaseTaskSettings):
         """
         return "all" if self.is_retrieved(split) and self.searches_collection else self.pool or default
 
-    def get_first_stage(self) -> FirstStage | None:
+    def get_first_stage(self) -> "FirstStage | None":
         """Return what retrieved the candidates of dev and test queries, or None if they are sampled.
 
         Example:
@@ -318,6 +295,8 @@ class RankerTaskSettings(BaseTaskSettings):
         """
         if self.retrieval_depth is None:
             return None
+        from trainables.metrics.protocols import FirstStage  # imported here, since it loads numpy
+
         if self.candidates_run:
             source = f"a run (task.candidates_run, SHA-256 {', '.join(self.candidates_run)})"
         elif self.evaluation_sampler.name == "given":

@@ -31,6 +31,6 @@ SAMPLERS: Registry[Any] = Registry(
         "the documents that the source lists for a query, in its order and with its scores",
         "the files of the task",
     ),
-    options=("preset", "weak_label", "normalisation", "authors", "keep_query_text"),
+    options=("preset", "weak_label", "normalisation", "paper_code", "keep_query_text"),
 )
 """Sampler name -> class that implements `trainables.data.negatives.base.NegativeSampler`, imported on first use."""

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import AfterValidator, Field
 
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
-from trainables.utils.settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt
+from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, NonNegativeInt
 
 SetName = Literal["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 STS_SETS: tuple[SetName, ...] = get_args(SetName)
@@ -28,8 +28,6 @@ class EncoderTaskSettings(BaseTaskSettings):
     """Folder with STS/ and SICK/ in the layout of the standard evaluation toolkit (SentEval)."""
     sets: Annotated[tuple[SetName, ...], Field(min_length=1), AfterValidator(_sort_sets)] = STS_SETS
     """Sets of the test split. The dev split is always that of STS-B."""
-    sentences: PositiveInt | None = None
-    """Largest number of training sentences, the first by the hash of their text. If None, all are used."""
 
     def list_sources(self) -> tuple[str | None, ...]:
         """Return the file of training sentences and the folder of the evaluated sets."""
@@ -44,7 +42,7 @@ class EncoderModelSettings(BaseModelSettings):
 
     The [CLS] passes through a new dense layer and tanh in training only (Gao et al. 2021, section 6.3).
     """
-    fresh_layers: NonNegativeInt = 0
+    reinit_layers: NonNegativeInt = 0
     """Number of last layers that start with random weights, drawn with the seed of the run."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 32
     """Tokens of a training sentence, including the special tokens; a longer sentence loses its end.

@@ -8,10 +8,10 @@ import numpy as np
 from pydantic import SerializeAsAny, computed_field, model_validator
 
 from trainables.specs.base import RunSpec
-from trainables.specs.checkpoints import BestEvaluation
+from trainables.specs.checkpoint_chain import BestEvaluation
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import MachineError, UserError
 from trainables.utils.plugins import find_changed_plugins, load_plugins
-from trainables.utils.settings import Settings
 
 
 class TrialSpec(Settings):
@@ -23,20 +23,20 @@ class TrialSpec(Settings):
     metric: str
     cache: Path
     """Folder of the prepared data and of everything that is computed once for many runs."""
-    stages: str | None = None
+    checkpoints: str | None = None
     """Local folder or URL of the checkpoints. If None, the folder `stages` in the cache."""
-    interval: float = 60.0
+    checkpoint_interval: float = 60.0
     """Seconds of training that a killed process may lose; 0 saves a resume checkpoint after every batch."""
     study: str = ""
     """Name of the study; what a run of it trained before a kill counts as resumed, not as shared."""
     model_path: Path | None = None
     vectors: Path | None = None
     """File of the word vectors for the difficulty score. If None, the input embeddings of the model."""
-    scores: bool = False
+    saves_difficulty: bool = False
     """True if this is a scoring run, which saves the difficulty score of every query."""
     plugins: tuple[str, ...] = ()
     """Plug-ins of the study, which a process that reads the trial imports."""
-    cuts: tuple[int, ...] = ()
+    fork_points: tuple[int, ...] = ()
     """Instances after which other runs may fork; checkpoints of smoothed segments are saved there."""
 
     @computed_field  # type: ignore[prop-decorator]

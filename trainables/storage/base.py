@@ -76,37 +76,20 @@ class Storage(ABC):
         """Record that a folder was used now; a failure to do so is ignored."""
 
     @abstractmethod
-    def list_files(self) -> Iterator[StoredFile]:
-        """Yield all files of all folders, except temporary ones."""
-
-    @abstractmethod
-    def get_folder_size(self, name: str) -> int:
-        """Return the bytes of all files below a folder; 0 if it does not exist."""
+    def list_files(self, name: str = "") -> Iterator[StoredFile]:
+        """Yield all files below a folder, or of the whole storage, except temporary ones."""
 
     @abstractmethod
     def put_file(self, name: str, source: Path) -> None:
-        """Copy a local file into the storage, atomically; an existing file is replaced.
-
-        Args:
-            name: path in the storage.
-            source: local file.
-        """
+        """Copy a local file to a path in the storage, atomically; an existing file is replaced."""
 
     @abstractmethod
     def get_file(self, name: str, target: Path) -> None:
         """Copy a file of the storage to a local path, atomically.
 
-        Args:
-            name: path in the storage.
-            target: local path.
-
         Raises:
             FileNotFoundError: the storage has no such file.
         """
-
-    @abstractmethod
-    def list_paths(self) -> list[str]:
-        """Return the paths of all files except temporary ones, sorted."""
 
     @abstractmethod
     def create_marker(self, name: str, text: str) -> bool:

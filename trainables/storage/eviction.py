@@ -49,7 +49,7 @@ def group_entries(files: Iterable[StoredFile]) -> list[CacheEntry]:
     foreign = set[str]()
     for file in files:
         *folders, file_name = file.path.split("/")
-        if file_name.startswith("."):  # such as .nfs0001, which a system leaves in any folder
+        if not folders or file_name.startswith("."):  # a marker, or .nfs0001, which a system leaves in any folder
             continue
         name = "/".join(folders[: 2 if folders[0] == RESUME_FOLDER else 1])
         if not _is_checkpoint(folders) or file_name not in _FILES:

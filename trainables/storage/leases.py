@@ -2,7 +2,8 @@
 
 A process that holds a lease computes something; the others wait for the result. Correctness does not depend on leases,
 because two holders of the same lease write identical files. On a disk a lease is exclusive. On other file systems it is
-exclusive only if they can create a file exclusively.
+exclusive only if they can create a file exclusively. A lease that cannot be renewed or deleted expires, so every
+error is ignored there; their types depend on the file system.
 """
 
 import os
@@ -10,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 from trainables.storage.base import Marker, Storage
 from trainables.utils.system import get_machine_id, has_exited
@@ -55,17 +56,12 @@ class Leases:
         finally:
             released.set()
             heartbeats.join()
-            with _ignore_errors():
+            with suppress(Exception):
                 self._storage.delete_marker(marker, owner)
 
     @contextmanager
     def acquire(self, name: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Wait for the lease of `name`, then hold it during the block.
-
-        Args:
-            name: name of the lease.
-            on_wait: called repeatedly while another process holds the lease.
-        """
+        """Wait for the lease of `name`, then hold it during the block; `on_wait` is called repeatedly meanwhile."""
         while True:
             with self.try_acquire(name) as acquired:
                 if acquired:
@@ -77,14 +73,7 @@ class Leases:
     def run_once(
         self, name: str, is_done: Callable[[], bool], compute: Callable[[], object], on_wait: Callable[[], None]
     ) -> None:
-        """Compute a result that does not exist yet, or wait while another process computes it.
-
-        Args:
-            name: name of the lease.
-            is_done: returns whether the result exists.
-            compute: computes the result.
-            on_wait: called repeatedly while another process computes the result.
-        """
+        """Compute a result that does not exist yet, or call `on_wait` while another process computes it."""
         while not is_done():
             with self.try_acquire(name) as acquired:
                 if acquired and not is_done():
@@ -95,7 +84,7 @@ class Leases:
 
     def discard_if_stale(self, name: str) -> None:
         """Remove the lease of `name` if its holder was killed after it had made the result, which nobody waits for."""
-        with _ignore_errors():
+        with suppress(Exception):
             self._delete_if_stale(f"{name}.claim")
 
     def _send_heartbeats(self, marker: str, owner: str, released: threading.Event) -> None:
@@ -104,7 +93,7 @@ class Leases:
         Runs in a thread, because a training step or an evaluation may take longer than the timeout of a lease.
         """
         while not released.wait(self._heartbeat_s):
-            with _ignore_errors():
+            with suppress(Exception):
                 self._storage.refresh_marker(marker, owner)
 
     def _delete_if_stale(self, marker: str) -> bool:
@@ -120,15 +109,6 @@ class Leases:
             self._storage.delete_marker(marker, current.text)
             return True
         return False
-
-
-def _ignore_errors() -> AbstractContextManager[None]:
-    """Ignore every exception inside the block.
-
-    A lease that cannot be renewed or deleted expires, and the work of its holder remains valid. The exception types
-    depend on the file system of fsspec.
-    """
-    return suppress(Exception)
 
 
 def _is_owner_dead(text: str) -> bool:

@@ -65,23 +65,14 @@ class LocalStorage(Storage):
         with suppress(OSError):
             os.utime(self.folder / name / MANIFEST)
 
-    def list_files(self) -> Iterator[StoredFile]:
-        """Yield all files in folders, except files in hidden folders."""
-        for parent, folders, files in os.walk(self.folder):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            for path in (Path(parent, name) for name in files if Path(parent) != self.folder):
+    def list_files(self, name: str = "") -> Iterator[StoredFile]:
+        """Yield all files below a folder, except hidden ones and those in hidden folders."""
+        for parent, folders, files in os.walk(self.folder / name):
+            folders[:] = [folder for folder in folders if not folder.startswith(".")]
+            for path in (Path(parent, file) for file in files if not file.startswith(".")):
                 with suppress(FileNotFoundError):
                     stat = path.stat()
                     yield StoredFile(path.relative_to(self.folder).as_posix(), stat.st_size, stat.st_mtime)
-
-    def get_folder_size(self, name: str) -> int:
-        """Return the bytes of all files below a folder; 0 if it does not exist."""
-        total = 0
-        for parent, _, files in os.walk(self.folder / name):
-            for file in files:
-                with suppress(FileNotFoundError):
-                    total += Path(parent, file).stat().st_size
-        return total
 
     def put_file(self, name: str, source: Path) -> None:
         """Copy a local file into the storage, atomically."""
@@ -92,14 +83,6 @@ class LocalStorage(Storage):
         """Copy a file of the storage to a local path, atomically."""
         with write_atomically(target) as temporary:
             shutil.copyfile(self.folder / name, temporary)
-
-    def list_paths(self) -> list[str]:
-        """Return the paths of all files except hidden ones and those in hidden folders, sorted."""
-        paths = []
-        for parent, folders, files in os.walk(self.folder):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            paths += [Path(parent, name).relative_to(self.folder) for name in files if not name.startswith(".")]
-        return sorted(path.as_posix() for path in paths)
 
     def create_marker(self, name: str, text: str) -> bool:
         """Create a marker exclusively (O_EXCL); return whether it was created."""

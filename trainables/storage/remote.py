@@ -66,7 +66,7 @@ class RemoteStorage(Storage):
         """Return the names of all folders with a manifest, sorted."""
         if not self._list_folder():  # takes fewer requests than a listing of what does not exist
             return []
-        parts = [path.split("/") for path in self.list_paths()]
+        parts = [file.path.split("/") for file in self.list_files()]
         return sorted(names[0] for names in parts if names[1:] == [MANIFEST])
 
     def remove(self, name: str) -> None:
@@ -83,25 +83,16 @@ class RemoteStorage(Storage):
         with suppress(Exception):
             self._filesystem.pipe_file(self._full_path(name, USED_FILE), b"")
 
-    def list_files(self) -> Iterator[StoredFile]:
-        """Yield all files in folders."""
+    def list_files(self, name: str = "") -> Iterator[StoredFile]:
+        """Yield all files below a folder."""
         self._filesystem.invalidate_cache()
         try:
-            files = self._filesystem.find(self._root, detail=True)
+            files = self._filesystem.find(self._full_path(name).rstrip("/"), detail=True)
         except FileNotFoundError:
             return
         start = len(self._root) + 1
         for path, info in files.items():
-            if "/" in path[start:]:
-                yield StoredFile(path[start:], info["size"], self._get_modified_at(path, info))
-
-    def get_folder_size(self, name: str) -> int:
-        """Return the bytes of all files below a folder; 0 if it does not exist."""
-        self._filesystem.invalidate_cache()
-        try:
-            return sum(info["size"] for info in self._filesystem.find(self._full_path(name), detail=True).values())
-        except FileNotFoundError:
-            return 0
+            yield StoredFile(path[start:], info["size"], self._get_modified_at(path, info))
 
     def put_file(self, name: str, source: Path) -> None:
         """Upload a local file."""
@@ -112,15 +103,6 @@ class RemoteStorage(Storage):
         """Download a file to a local path, atomically."""
         with write_atomically(target) as temporary:
             self._filesystem.get_file(self._full_path(name), str(temporary))
-
-    def list_paths(self) -> list[str]:
-        """Return the paths of all files, sorted."""
-        self._filesystem.invalidate_cache()
-        try:
-            paths = self._filesystem.find(self._root)
-        except FileNotFoundError:
-            return []
-        return sorted(path[len(self._root) + 1 :] for path in paths)
 
     def create_marker(self, name: str, text: str) -> bool:
         """Create a marker if the file system can, and return whether it now has this text."""

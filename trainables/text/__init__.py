@@ -1,1 +1,1 @@
-"""Texts that are compared or parsed: texts that splits share, and lines of the files of TREC."""
+"""Text files, the runs and qrels of TREC among them, and texts that splits share."""

@@ -3,9 +3,11 @@
 A test query that the model was trained on makes its evaluation look too good.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trainables.utils.errors import UserError
 from trainables.utils.words import fold_text
 
 _PAIRS = (("train", "dev"), ("train", "test"), ("dev", "test"))
@@ -39,14 +41,7 @@ def normalize_text(text: str) -> str:
 
 
 def count_overlaps(splits: Mapping[str, SplitTexts], unit: str) -> list[Overlap]:
-    """Count the texts that the dev and test splits share with each other and with the training split.
-
-    Args:
-        splits: split -> its texts, for "train", "dev" and "test".
-        unit: name of the texts in the plural, such as "queries".
-
-    Returns:
-        One row for each pair of splits that share at least one text or id.
+    """Count the texts that the dev and test splits share with each other and with the training split, if any.
 
     Example:
         >>> splits = {"train": SplitTexts(["a"]), "dev": SplitTexts(["A", "b"]), "test": SplitTexts(["c"])}
@@ -79,3 +74,25 @@ def get_overlap_size(row: Mapping[str, Any]) -> int:
     """Return the number of shared texts: the larger of the counts by text and by id."""
     texts, ids = int(row["texts"]), int(row.get("ids", 0))
     return max(texts, ids)
+
+
+def check_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> None:
+    """Refuse data whose development or test set shares too much with another split.
+
+    Raises:
+        UserError: If an overlap is larger. The message contains the smallest value that allows the data.
+
+    Example:
+        >>> row = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts": 4}
+        >>> check_overlaps([row], allowed=0.02)
+        >>> check_overlaps([row], allowed=0.01)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        trainables.utils.errors.UserError: task.allowed_overlap: 0.01, but ...
+    """
+    excessive = [row for row in overlaps if get_overlap_size(row) / row["of"] > allowed]
+    if excessive:
+        enough = math.ceil(1000 * max(get_overlap_size(row) / row["of"] for row in excessive)) / 1000
+        problem = f"{allowed:g}, but {'; '.join(map(describe_overlap, excessive))}"
+        expected = f"splits that share no {excessive[0]['unit']}, or task.allowed_overlap={enough:g} to continue anyway"
+        raise UserError("task.allowed_overlap", problem, expected)

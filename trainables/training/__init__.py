@@ -1,4 +1,4 @@
 """Training loop of both trainables: batches, checkpoints, resuming.
 
-The modules load torch.
+The modules load torch, except to verify a checkpoint.
 """

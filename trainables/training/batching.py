@@ -33,9 +33,9 @@ def sample_instances(
         step: 0-based batch number.
         queries: chosen queries, shape (groups,).
         rows: rows of every query.
-        negatives: negatives per query, at most as many as every query has.
-        purpose: prefix of the names of the draws, default "".
-        choice: "drawn" for negatives that are drawn without replacement, the default; "first" for the first ones.
+        negatives: negatives per query.
+        purpose: prefix of the names of the draws.
+        choice: "drawn" for negatives that are drawn without replacement, "first" for the first ones.
 
     Returns:
         Row numbers of shape (groups * (1 + negatives),); the relevant row of each query comes first.
@@ -85,10 +85,7 @@ def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
         seed: seed of the run.
         step: 0-based batch number.
         queries: number of training queries.
-        groups: queries per batch.
-
-    Returns:
-        Query numbers of shape (groups,).
+        groups: queries per batch, whose numbers are returned, shape (groups,).
 
     Example:
         >>> import numpy as np
@@ -113,14 +110,7 @@ def sample_epoch_pairs(
 ) -> Ints:
     """Return the pairs of an epoch in the order of training, which is shuffled over all queries.
 
-    Each query has all its relevant documents and `negatives` others.
-
-    Args:
-        seed: seed of the run.
-        epoch: 0-based number of the epoch.
-        rows: rows of every query.
-        negatives: negatives per query, at most as many as every query has.
-        choice: see `sample_instances`.
+    Each query has all its relevant documents and `negatives` others; the arguments are those of `sample_instances`.
 
     Returns:
         Row numbers of shape (relevant documents + queries * negatives,).
@@ -195,10 +185,8 @@ class BatchSampler:
         return self._sample_instances(step, available[sample_uniform(self._seed, step, len(available), groups)])
 
     def _sample_instances(self, step: int, queries: Ints) -> Ints:
-        settings = self._settings
-        return sample_instances(
-            self._seed, step, queries, self._rows, settings.negatives, choice=settings.negative_choice
-        )
+        negatives, choice = self._settings.negatives, self._settings.negative_choice
+        return sample_instances(self._seed, step, queries, self._rows, negatives, choice=choice)
 
     def _list_available_queries(self, step: int) -> Ints:
         if self._paced_queries:
@@ -259,7 +247,7 @@ def split_into_micro_batches(lengths: Ints, max_tokens: int) -> list[Ints]:
 
     Args:
         lengths: tokens of each pair, shape (pairs,).
-        max_tokens: maximum number of tokens in a micro-batch.
+        max_tokens: most tokens of a micro-batch.
 
     Returns:
         Indices into `lengths` for each micro-batch, shortest pairs first. Together they are a permutation.

@@ -6,7 +6,7 @@ Penha and Hauff (2020) apply the best checkpoint on the development set to the t
 from torch import Tensor
 
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint
+from trainables.specs.checkpoint_chain import BestEvaluation, Checkpoint
 
 
 class BestWeights:
@@ -40,10 +40,7 @@ class BestWeights:
             weights[name].data.copy_(value)
 
     def get_tensors_to_save(self, instances: int) -> dict[str, Tensor]:
-        """Return what a checkpoint after `instances` needs in addition to its own weights.
-
-        The result is empty if the checkpoint's own weights are the best.
-        """
+        """Return what a checkpoint after `instances` needs in addition to its own weights, unless they are the best."""
         if self.evaluation is None or self.evaluation.instances == instances:
             return {}
         return {f"best/{name}": value for name, value in self._weights.items()}

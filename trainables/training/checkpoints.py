@@ -1,17 +1,21 @@
-"""Checkpoints on disk: safetensors, and a small JSON file that completes them, with checksums of both."""
+"""Checkpoints on disk: safetensors, and a small JSON file that completes them, with checksums of both.
+
+Torch is loaded when a checkpoint is saved or loaded, not to verify one.
+"""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy, verify_checkpoint
+from trainables.specs.checkpoint_chain import BestEvaluation, Checkpoint, TrainedBy
 from trainables.storage.base import MANIFEST, STATE_FILE, Storage
 from trainables.utils.checksums import hash_file
+from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class CheckpointStore:
@@ -34,6 +38,8 @@ class CheckpointStore:
         """Save a checkpoint, unless it exists already."""
         if self.storage.exists(name):
             return
+        from safetensors.torch import save_file
+
         with self.storage.write_folder(name) as folder:
             save_file(checkpoint.tensors, folder / STATE_FILE)
             content = {
@@ -53,6 +59,8 @@ class CheckpointStore:
         """
         if not self.storage.exists(name):
             return None
+        from safetensors import SafetensorError
+
         try:
             with self.storage.read_folder(name) as folder:
                 checkpoint = _read_checkpoint(folder)
@@ -72,15 +80,39 @@ class CheckpointStore:
         return None
 
 
+def verify_checkpoint(folder: Path) -> dict[str, Any]:
+    """Return what the manifest of a checkpoint says of it, after its files were checked.
+
+    Args:
+        folder: folder with `MANIFEST` and `STATE_FILE`.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file does not match its checksum, or the manifest is not JSON.
+        KeyError, TypeError: if the manifest is that of something else.
+    """
+    manifest: dict[str, Any] = read_json(folder / MANIFEST)
+    content: dict[str, Any] = manifest["stage"]
+    for name, expected, actual in (
+        (MANIFEST, manifest["sha256"], hash_json(content)),
+        (STATE_FILE, content["state"], hash_file(folder / STATE_FILE)),
+    ):
+        if expected != actual:
+            raise ValueError(f"{name} does not match its checksum")
+    return content
+
+
 def _read_checkpoint(folder: Path) -> Checkpoint:
     """Return the checkpoint in a folder; raise ValueError or another error if it is damaged."""
+    from safetensors.torch import load_file
+
     content = verify_checkpoint(folder)
     origins = tuple(TrainedBy(*origin) for origin in content["origins"])
     best = BestEvaluation(*content["best"]) if "best" in content else None
     return Checkpoint(content["instances"], load_file(folder / STATE_FILE), content["history"], origins, best)
 
 
-def load_weights_into(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+def load_weights_into(parameters: "Mapping[str, Tensor]", weights: "Mapping[str, Tensor]") -> None:
     """Copy the weights of a checkpoint into a model.
 
     Args:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from transformers import AutoConfig
 
 from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
-from trainables.specs.base import BaseModelSettings, Environment
 from trainables.specs.plugin import PrecomputeProgress
 from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
@@ -72,7 +71,7 @@ class Texts(Protocol):
         """Return the number of texts."""
 
 
-class FrozenFeatures(NamedTuple):
+class FrozenFeatures:
     """Outputs of the frozen layers on disk, in parts of `TEXTS_PER_PART` texts.
 
     Args:
@@ -81,28 +80,27 @@ class FrozenFeatures(NamedTuple):
         n_stored: number of texts, the first ones, that the parts are of.
     """
 
-    folder: Path
-    texts: Texts
-    n_stored: int
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return -(-self.n_stored // TEXTS_PER_PART)
+    def __init__(self, folder: Path, texts: Texts, n_stored: int) -> None:
+        self.folder, self.texts, self.n_stored = folder, texts, n_stored
+        self.n_parts = -(-n_stored // TEXTS_PER_PART)
+        self._open_part = lru_cache(_MAX_OPEN_PARTS)(_open_part)  # no method: a cycle would keep the files open
 
     def get_part_path(self, part: int) -> Path:
         """Return the path of a part, a float32 array of shape (tokens of its texts, hidden)."""
         return self.folder / f"part-{part:05}.npy"
 
-    def open_part(self, part: int) -> np.ndarray:
-        """Return a memory-mapped part.
+    def read(self, rows: np.ndarray) -> PackedBatch:
+        """Return a batch of the texts `rows`, whose parts exist, with inputs of shape (tokens, hidden).
 
         Raises:
-            DamagedError: if the file differs from what was written.
+            DamagedError: if a part differs from what was written.
         """
-        file = self.get_part_path(part)
-        mapped: np.ndarray = np.load(verify_file(file, unit=file), mmap_mode="r")
-        return mapped
+        lengths, pieces = self.texts.lengths[rows], []
+        for row, length in zip(rows, lengths, strict=True):
+            part = int(row) // TEXTS_PER_PART
+            start = int(self.texts.offsets[row] - self.texts.offsets[part * TEXTS_PER_PART])
+            pieces.append(self._open_part(self.get_part_path(part))[start : start + length])
+        return _make_batch(self.texts, rows, np.concatenate(pieces))
 
     def list_missing_parts(self) -> list[int]:
         """Return the numbers of the parts that are not computed yet."""
@@ -126,7 +124,7 @@ class FrozenFeatures(NamedTuple):
             on_wait: called repeatedly while other processes compute the remaining parts.
 
         Yields:
-            Progress after each part that this process computes: parts that exist, and parts in total.
+            Progress after each part that this process computes.
         """
         leases, model = Leases(lease_storage), None
         while missing := self.list_missing_parts():
@@ -145,27 +143,13 @@ class FrozenFeatures(NamedTuple):
                 on_wait()
 
 
-class FeatureReader:
-    """Reads batches of features by text number.
+def _open_part(file: Path) -> np.ndarray:
+    mapped: np.ndarray = np.load(verify_file(file, unit=file), mmap_mode="r")
+    return mapped
 
-    Args:
-        features: features on disk; the parts that are read must exist.
-    """
 
-    def __init__(self, features: FrozenFeatures) -> None:
-        self._features = features
-        self._open_part = lru_cache(_MAX_OPEN_PARTS)(features.open_part)
-
-    def read(self, rows: np.ndarray) -> PackedBatch:
-        """Return a batch of the texts `rows`, with inputs of shape (tokens, hidden)."""
-        texts = self._features.texts
-        lengths = texts.lengths[rows]
-        pieces = []
-        for row, length in zip(rows, lengths, strict=True):
-            part = int(row) // TEXTS_PER_PART
-            start = int(texts.offsets[row] - texts.offsets[part * TEXTS_PER_PART])
-            pieces.append(self._open_part(part)[start : start + length])
-        return PackedBatch(torch.from_numpy(np.concatenate(pieces)), lengths, texts.starts[rows].astype(np.int64))
+def _make_batch(texts: Texts, rows: np.ndarray, inputs: np.ndarray | torch.Tensor) -> PackedBatch:
+    return PackedBatch(torch.as_tensor(inputs), texts.lengths[rows], texts.starts[rows].astype(np.int64))
 
 
 class InMemoryFeatures:
@@ -192,21 +176,11 @@ class InMemoryFeatures:
         """Return a batch of the texts `rows`."""
         if self._outputs is None:
             return make_token_batch(self._texts, rows)
-        pieces = np.concatenate([self._outputs[row] for row in rows.tolist()])
-        return PackedBatch(torch.from_numpy(pieces), self.lengths[rows], self._texts.starts[rows].astype(np.int64))
+        return _make_batch(self._texts, rows, np.concatenate([self._outputs[row] for row in rows.tolist()]))
 
 
 def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
-    """Return the outputs of the frozen layers for the texts `rows`.
-
-    Args:
-        texts: all texts.
-        rows: numbers of the texts to compute.
-        model: model with the frozen layers.
-
-    Returns:
-        One float32 array of shape (tokens, hidden) per text.
-    """
+    """Return the outputs of the frozen layers for the texts `rows`, float32 of shape (tokens, hidden) for each."""
     outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
     for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
         batch = make_token_batch(texts, rows[places])
@@ -240,33 +214,7 @@ def count_texts_within(max_bytes: int, offsets: np.ndarray, hidden_size: int) ->
 def make_token_batch(texts: Texts, rows: np.ndarray) -> PackedBatch:
     """Return a batch of the texts `rows`, with token ids of shape (tokens,) as inputs."""
     ids_by_text = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
-    ids = torch.from_numpy(np.concatenate(ids_by_text).astype(np.int64))
-    return PackedBatch(ids, texts.lengths[rows], texts.starts[rows].astype(np.int64))
-
-
-def get_features_folder(
-    cache: Path, fingerprint: str, model: BaseModelSettings, environment: Environment, threads: int
-) -> Path:
-    """Return the folder of the features of this data and model.
-
-    The name of the folder covers everything that the bits of the features depend on.
-
-    Args:
-        cache: folder of the cache.
-        fingerprint: fingerprint of the prepared data.
-        model: settings of the model.
-        environment: processor and libraries.
-        threads: number of threads that torch computes with.
-    """
-    identity = [
-        fingerprint,
-        model.name,
-        model.max_length,
-        model.frozen_layers,
-        environment.model_dump(mode="json"),
-        threads,
-    ]
-    return cache / "features" / hash_json(identity)
+    return _make_batch(texts, rows, np.concatenate(ids_by_text).astype(np.int64))
 
 
 class EncoderInputs(ABC):
@@ -299,22 +247,15 @@ class EncoderInputs(ABC):
         return self.tokens.lengths
 
     def tokenize_once(self, on_wait: Callable[[], None]) -> None:
-        """Compute the token ids if they are missing, in one process while the others wait.
-
-        Args:
-            on_wait: called repeatedly while another process computes them.
-        """
+        """Compute the token ids if they are missing, in one process; others call `on_wait` repeatedly."""
         folder = self.tokens_folder
         Leases(self._lease_storage).run_once(folder.name, lambda: is_intact(folder), lambda: self.tokens, on_wait)
 
     def precompute(self, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
         """Compute the missing token ids, and together with other processes the missing outputs of the frozen layers.
 
-        Args:
-            on_wait: called repeatedly while other processes work.
-
         Yields:
-            Progress after each part that this process computes: parts that exist, and parts in total.
+            Progress after each part that this process computes.
         """
         self.tokenize_once(on_wait)
         model, training = self._trial.specification.model, self._trial.specification.training
@@ -324,13 +265,15 @@ class EncoderInputs(ABC):
 
     @cached_property
     def features(self) -> FrozenFeatures:
-        """Outputs of the frozen layers on disk."""
+        """Outputs of the frozen layers on disk; the folder's name covers everything that their bits depend on."""
         specification = self._trial.specification
         model, training, environment = specification.model, specification.training, specification.environment
         assert model is not None
         assert training is not None
         assert environment is not None
-        folder = get_features_folder(self._trial.cache, specification.data, model, environment, training.threads)
+        settings = [model.name, model.max_length, model.frozen_layers]
+        identity = [specification.data, *settings, environment.model_dump(mode="json"), training.threads]
+        folder = self._trial.cache / "features" / hash_json(identity)
         return FrozenFeatures(folder, self.tokens, self._count_stored())
 
     def _count_stored(self) -> int:
@@ -344,19 +287,20 @@ class EncoderInputs(ABC):
 
         Those of them that are not stored are computed together.
         """
-        if self._reader is None:
+        model = self._trial.specification.model
+        if not (model and model.frozen_layers):
             return make_token_batch(self.tokens, rows)
         is_stored = rows < self.features.n_stored
         if is_stored.all():
-            return self._reader.read(rows)
+            return self.features.read(rows)
         computed = self._compute(rows[~is_stored])
         if not is_stored.any():
             return computed
-        stored, lengths = self._reader.read(rows[is_stored]), self.lengths[rows]
-        is_stored_token = torch.from_numpy(np.repeat(is_stored, lengths))
+        stored = self.features.read(rows[is_stored])
+        is_stored_token = torch.from_numpy(np.repeat(is_stored, self.lengths[rows]))
         inputs = torch.empty(len(is_stored_token), stored.inputs.shape[1])
         inputs[is_stored_token], inputs[~is_stored_token] = stored.inputs, computed.inputs
-        return PackedBatch(inputs, lengths, self.tokens.starts[rows].astype(np.int64))
+        return _make_batch(self.tokens, rows, inputs)
 
     def _compute(self, rows: Ints) -> PackedBatch:
         """Return a batch of texts whose outputs of the frozen layers are not stored."""
@@ -364,7 +308,7 @@ class EncoderInputs(ABC):
         assert environment is not None
         with torch.autocast(environment.device_type, enabled=False):  # as those that are stored
             outputs = self._frozen_model.run_frozen_layers(batch).cpu()
-        return PackedBatch(outputs, batch.lengths, batch.starts)
+        return batch._replace(inputs=outputs)
 
     @cached_property
     def _frozen_model(self) -> Transformer:
@@ -373,8 +317,3 @@ class EncoderInputs(ABC):
     @cached_property
     def _lease_storage(self) -> Storage:
         return open_storage(str(self._trial.cache / "claims"))
-
-    @cached_property
-    def _reader(self) -> FeatureReader | None:
-        model = self._trial.specification.model
-        return FeatureReader(self.features) if model and model.frozen_layers else None

@@ -16,14 +16,10 @@ _OLD_LIMIT = 32 << 20
 def prepare_process(threads: int) -> None:
     """Make torch compute the same bits every time, and keep the memory of freed tensors for the next ones.
 
-    The number of threads is fixed, and kernels that add in an undefined order are not used.
-
-    Args:
-        threads: number of threads that torch computes with.
+    Torch computes with this number of threads, and without kernels that add in an undefined order.
     """
-    os.environ.setdefault(
-        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
-    )  # read when CUDA starts; needed for deterministic matrix products
+    # Read when CUDA starts; needed for deterministic matrix products.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     # Deterministic algorithms also fill every new tensor by default. No tensor is read before it is written.

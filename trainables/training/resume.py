@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from trainables.specs.checkpoints import (
+from trainables.specs.checkpoint_chain import (
     Checkpoint,
     TrainedBy,
     checkpoint_key,
@@ -34,12 +34,12 @@ class ResumableTraining:
 
     def __init__(self, trial: TrialSpec, trainer: Trainer, on_wait: Callable[[], None] = lambda: None) -> None:
         self._trial, self._trainer, self._on_wait = trial, trainer, on_wait
-        storage = open_storage(trial.stages or str(trial.cache / "stages"))
+        storage = open_storage(trial.checkpoints or str(trial.cache / "stages"))
         self._shared_checkpoints, self._leases = CheckpointStore(storage), Leases(storage)
         self._resume_storage, self._run_id = storage.subfolder(RESUME_FOLDER), trial.specification.id
         self._resume_checkpoints = CheckpointStore(self._resume_storage.subfolder(self._run_id))
         self._owner = f"{trial.study}/{self._run_id}" if trial.study else self._run_id
-        self._stops = plan_checkpoints(trial.specification, trial.cuts)
+        self._stops = plan_checkpoints(trial.specification, trial.fork_points)
         self._keys = {stop: checkpoint_key(trial.specification, stop) for stop in self._stops}
         self._origins: tuple[TrainedBy, ...] = ()
         self._last_save_time = time.monotonic()
@@ -91,7 +91,7 @@ class ResumableTraining:
     def on_step_end(self) -> None:
         """Save a resume checkpoint after a training step, if the last one is old enough."""
         self._record_origin()
-        if time.monotonic() - self._last_save_time < self._trial.interval:
+        if time.monotonic() - self._last_save_time < self._trial.checkpoint_interval:
             return
         storage, name = self._resume_checkpoints.storage, f"{self._trainer.instances_seen:012}"
         self._resume_checkpoints.save(name, self._make_checkpoint(final=False))

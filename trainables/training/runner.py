@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
-from trainables.specs.checkpoints import Segment, get_run_segments
+from trainables.specs.checkpoint_chain import Segment, get_run_segments
 from trainables.specs.environment import detect_environment
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
@@ -38,9 +38,7 @@ class BaseRun(ABC):
         assert specification.training is not None
         assert specification.environment is not None
         if specification.environment != detect_environment(specification.environment.device_type):
-            raise MachineError(
-                "the processor or the libraries differ from those in the specification, so results may differ"
-            )
+            raise MachineError("the processor or the libraries differ from the specification, so results may differ")
         prepare_process(specification.training.threads)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
         self._training = specification.training
@@ -140,9 +138,8 @@ class BaseRun(ABC):
         row = {f"dev/{name}": value for name, value in values.items()}
         self.trainer.history.append({"instances": self.trainer.instances_seen, **row})
         if self._interval_instances:
-            self._instances_per_second[self.trainer.instances_seen] = round(
-                self._interval_instances / self._interval_seconds, 1
-            )
+            rate = round(self._interval_instances / self._interval_seconds, 1)
+            self._instances_per_second[self.trainer.instances_seen] = rate
         self._interval_instances, self._interval_seconds = 0, 0.0
 
     def _compute_finite_scores(self, split: str) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""Throughput of a run on this machine.
-
-It is measured by a few seconds of training and evaluation on the first of the real data.
-"""
+"""Throughput of a run on this machine: a few seconds of training and evaluation on the first of the real data."""
 
 import time
 from collections.abc import Callable
@@ -19,17 +16,11 @@ Model = TypeVar("Model", bound=Transformer)
 
 
 class Workload(NamedTuple):
-    """Training and evaluation of a run on a part of its data.
-
-    Attributes:
-        trainer: the trainer.
-        train: trains until the trainer has seen a number of instances.
-        evaluate: scores some pairs and returns their number.
-    """
+    """Training and evaluation of a run on a part of its data."""
 
     trainer: Trainer
-    train: Callable[[int], None]
-    evaluate: Callable[[], int]
+    train: Callable[[int], None]  # until the trainer has seen a number of instances
+    evaluate: Callable[[], int]  # scores some pairs and returns their number
 
 
 def measure_workload(
@@ -74,14 +65,7 @@ def measure_workload(
 
 
 def _measure_rate(run_once: Callable[[], int], seconds: float) -> float:
-    """Return the units per second of a function that processes some units and returns their number.
-
-    A first call warms up and does not count.
-
-    Args:
-        run_once: processes some units and returns their number.
-        seconds: minimum duration of the measurement.
-    """
+    """Return the units per second of a function that processes some units and returns their number, after a warm-up."""
     run_once()
     start, done = time.perf_counter(), 0
     while not done or time.perf_counter() - start < seconds:

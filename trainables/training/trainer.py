@@ -4,34 +4,40 @@ import hashlib
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseTrainingSettings
-from trainables.specs.checkpoints import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
+from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
 from trainables.training.best_weights import BestWeights
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.embedding_optimizer import EmbeddingOptimizer
+from trainables.utils.arrays import Ints
 
 GradientFunction = Callable[[int, float], float]
 """Function of (0-based batch number, current smoothing strength) that returns the batch's loss.
 
 It adds the gradient of the loss to the gradients of the model."""
-
-
 _BETAS = (0.9, 0.999)
 
 
-def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:
-    """Return the factor of the learning rate for the batch that starts after `seen` instances.
+class TextSource(Protocol):
+    """Source of a trainer's texts, by number."""
 
-    Args:
-        seen: instances trained so far.
-        training: instances, batch_size, warmup, decay.
-    """
+    @property
+    def lengths(self) -> Ints:
+        """Tokens of each text, shape (texts,)."""
+
+    def read(self, rows: Ints) -> PackedBatch:
+        """Return a batch of these texts, in this order."""
+
+
+def learning_rate_factor(seen: int, training: BaseTrainingSettings) -> float:
+    """Return the factor of the learning rate for the batch that starts after `seen` instances."""
     total, warmup = training.instances, training.warmup * training.instances
     if seen + training.batch_size <= warmup:
         return (seen + training.batch_size) / warmup
@@ -83,15 +89,9 @@ class Trainer:
         segment: Segment,
         until: int,
         compute_gradient: GradientFunction,
-        after_step: Callable[[], None] | None = None,
+        after_step: Callable[[], None] = lambda: None,
     ) -> None:
         """Train from the instances seen to `until`, which lies inside `segment`.
-
-        Args:
-            segment: segment with the smoothing setting.
-            until: number of instances to train to.
-            compute_gradient: adds the gradient of a batch to the model's gradients and returns the loss.
-            after_step: called after every batch. If None, nothing is called.
 
         Raises:
             FloatingPointError: if the loss is not finite.
@@ -102,8 +102,7 @@ class Trainer:
             loss, factor = self._step(compute_gradient, strength)
             row = {"train/loss": loss, "train/learning_rate": self._learning_rates[0] * factor}
             self.history.append({"instances": self.instances_seen, **row, self.strength_key: strength})
-            if after_step is not None:
-                after_step()
+            after_step()
 
     def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[float, float]:
         settings = self.settings
@@ -135,21 +134,11 @@ class Trainer:
 
     @property
     def best_evaluation(self) -> BestEvaluation | None:
-        """Evaluation of the weights with which a run ends if it stops now.
-
-        None if the run ends with the present weights.
-        """
+        """Evaluation of the weights with which a run ends if it stops now; None if they are the present ones."""
         return self._best_weights.evaluation
 
     def record_evaluation(self, value: float) -> bool:
-        """Keep the present weights if `value` is the best so far.
-
-        Args:
-            value: value of the metric that the setting `checkpoint` names.
-
-        Returns:
-            True if the value is the best so far; False on a tie.
-        """
+        """Keep the present weights if a value of the deciding metric is the best so far, and return whether it is."""
         return self._best_weights.update(BestEvaluation(self.instances_seen, value), self.model.trainable_parameters())
 
     def load_best_weights(self) -> None:
@@ -157,11 +146,7 @@ class Trainer:
         self._best_weights.load_into(self.model.trainable_parameters())
 
     def make_checkpoint(self, final: bool) -> Checkpoint:
-        """Return a checkpoint of the present state.
-
-        Args:
-            final: True if training is finished; the checkpoint then contains only the weights.
-        """
+        """Return a checkpoint of the present state, with the weights alone if it is the final one."""
         tensors = {
             f"{WEIGHTS_PREFIX}{name}": value.detach() for name, value in self.model.trainable_parameters().items()
         }

@@ -75,9 +75,6 @@ def verify_file(path: Path, unit: Path | None = None) -> Path:
         path: a file written by `write_with_checksum`, or in a folder written by `write_folder_with_checksums`.
         unit: the file or folder to remove if the file is damaged, passed to `DamagedError`.
 
-    Returns:
-        The path itself.
-
     Raises:
         DamagedError: the content differs, the file is missing, or it has no checksum.
         OSError: the file exists but cannot be read.
@@ -102,12 +99,6 @@ def verify_folder(path: Path) -> Path:
 
     Files that were added later, each with its own checksum file, are not verified.
 
-    Args:
-        path: a folder written by `write_folder_with_checksums`.
-
-    Returns:
-        The path itself.
-
     Raises:
         DamagedError: a file is damaged, missing or without a checksum, or the list of checksums is unusable.
         OSError: a file exists but cannot be read.
@@ -123,12 +114,7 @@ def verify_folder(path: Path) -> Path:
 
 
 def is_intact(path: Path, remove_damaged: bool = False) -> bool:
-    """Return whether a file or folder with checksums exists and is undamaged.
-
-    Args:
-        path: the file or folder.
-        remove_damaged: if True, remove it when it is damaged.
-    """
+    """Return whether a file or folder with checksums exists and is undamaged; if damaged, it may be removed."""
     try:
         if path.is_dir():
             verify_folder(path)
@@ -148,10 +134,6 @@ def has_checksum(path: Path) -> bool:
 
 def load_or_rebuild(load: Callable[[], _Loaded], rebuild: Callable[[], object]) -> _Loaded:
     """Return the result of `load`; if it finds a damaged unit, remove and rebuild the unit and load again.
-
-    Args:
-        load: returns the value, or raises `DamagedError`.
-        rebuild: computes the removed unit again.
 
     Raises:
         DamagedError: the damage names no unit to remove, or the second load fails too.

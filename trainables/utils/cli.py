@@ -34,13 +34,7 @@ def escape_control_characters(text: str) -> str:
 
 
 def print_escaped(text: object, stream: TextIO | None = None, flush: bool = False) -> None:
-    """Print text with its control characters escaped, and a question mark for what the stream's encoding lacks.
-
-    Args:
-        text: printed as a string.
-        stream: where to print. If None, the standard output.
-        flush: whether to flush the stream.
-    """
+    """Print text with its control characters escaped, and a question mark for what the stream's encoding lacks."""
     print(escape_control_characters(str(text)), file=replace_unencodable(stream or sys.stdout), flush=flush)
 
 
@@ -52,12 +46,7 @@ def replace_unencodable(stream: TextIO) -> TextIO:
 
 
 def print_error(program: str, text: object) -> None:
-    """Print each line of a text to the standard error.
-
-    Args:
-        program: name of the program, the prefix of each line.
-        text: the lines.
-    """
+    """Print each line of a text to the standard error, after the name of the program."""
     for line in str(text).split("\n"):
         print_escaped(f"{program}: {line}", sys.stderr)
 
@@ -107,12 +96,7 @@ def report_errors(
 
 
 def write_json_option(path: Path, value: object, inputs: Iterable[Path] = ()) -> None:
-    """Write a value to the file of the option --json.
-
-    Args:
-        path: the file.
-        value: an object, or a list of objects.
-        inputs: files that the command reads.
+    """Write an object, or a list of objects, to the file of the option --json.
 
     Raises:
         UserError: the file cannot be written, is an input, or exists and contains something else than such a value.

@@ -113,10 +113,6 @@ def remove_stale_files(folder: Path, recursive: bool = False) -> None:
     """Remove the temporaries in `folder` that no running process writes.
 
     These are temporaries older than a day, and those of processes of this machine that have ended.
-
-    Args:
-        folder: the folder; it need not exist.
-        recursive: whether to clean all folders below as well.
     """
     for parent, folders, files in os.walk(folder):
         for name in [*folders, *files]:
@@ -220,9 +216,7 @@ def read_head(path: Path) -> str:
 def has_json_form(path: Path, value: object) -> bool:
     """Return whether a file contains JSON that shares most of its keys with a value, or the same empty value.
 
-    Args:
-        path: the file.
-        value: an object, or a list of objects of which the first one is compared.
+    Of a list of objects the first one is compared.
     """
     try:
         content = json.loads(path.read_bytes())

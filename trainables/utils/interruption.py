@@ -102,9 +102,8 @@ def abort_command(message: str) -> NoReturn:
     """
     if not _state.reported:
         with suppress(OSError):
-            os.write(
-                _state.stderr_fd, f"{_line_prefix(os.isatty(_state.stderr_fd))}{_state.command}: {message}\n".encode()
-            )
+            prefix = _line_prefix(os.isatty(_state.stderr_fd))
+            os.write(_state.stderr_fd, f"{prefix}{_state.command}: {message}\n".encode())
     _kill_all_and_exit(1)
 
 

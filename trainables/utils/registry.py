@@ -18,7 +18,7 @@ from trainables.utils.errors import UserError
 from trainables.utils.plugins import get_plugin_label
 
 if TYPE_CHECKING:
-    from trainables.utils.settings import Settings
+    from trainables.utils.base_settings import Settings
 
 T = TypeVar("T")
 PLUGINS_HINT = "; one of your own needs its module in plugins"

@@ -25,7 +25,11 @@ def get_machine_id() -> str:
     if address >> 40 & 1:  # no network card: uuid drew a random address for this process
         identity = _read_text("/etc/machine-id")
         hardware = identity if boot or identity else hardware
-    facts = [platform.node(), hardware, boot, _read_pid_namespace()]
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:  # this system has no /proc
+        namespace = ""
+    facts = [platform.node(), hardware, boot, namespace]
     return hashlib.sha256("\n".join(fact for fact in facts if fact).encode()).hexdigest()[:8]
 
 
@@ -33,13 +37,6 @@ def _read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError:  # this system does not have the file
-        return ""
-
-
-def _read_pid_namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:  # this system has no /proc
         return ""
 
 
@@ -77,12 +74,7 @@ def exit_with_parent() -> None:
 
 
 def has_exited(machine_id: str, pid: int) -> bool:
-    """Return whether a process is known to have ended; always False for a process of another machine.
-
-    Args:
-        machine_id: `get_machine_id()` of the process.
-        pid: its process id.
-    """
+    """Return whether a process is known to have ended; always False for a process of another machine."""
     if machine_id != get_machine_id():
         return False
     try:
@@ -91,16 +83,8 @@ def has_exited(machine_id: str, pid: int) -> bool:
         return True
     except PermissionError:
         return False
-    return _is_zombie(pid)
-
-
-def _is_zombie(pid: int) -> bool:
-    """Return whether a process has ended but its parent has not yet collected its status."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state == "Z"
+    state = _read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return state[:1] == ["Z"]  # a zombie: its parent has not yet collected its status
 
 
 @contextmanager

@@ -62,10 +62,7 @@ class RunTrainable(tune.Trainable):
         self._close_run()
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Do nothing.
-
-        The checkpoints are in their own storage, and a trial that Tune restores resumes from there.
-        """
+        """Do nothing: the checkpoints are in their own storage, and a trial that Tune restores resumes from there."""
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None:
         """Do nothing, for the reason that `save_checkpoint` states."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
-from trainables.utils.settings import Settings
 from trainables.worker.crash_report import format_header
 
 
@@ -27,10 +27,7 @@ class StepLimits(Settings):
 
 
 def check_memory_limit(memory: str | None) -> None:
-    """Check that this system can enforce a memory limit.
-
-    Args:
-        memory: the setting `trial.memory`. If None, there is no limit.
+    """Check that this system can enforce the setting `trial.memory`.
 
     Raises:
         UserError: the system is not Linux; only Linux counts all allocations of a process against RLIMIT_DATA.
@@ -40,11 +37,7 @@ def check_memory_limit(memory: str | None) -> None:
 
 
 class StepLimitEnforcer:
-    """Enforces the limits of one trial, step by step.
-
-    Args:
-        limits: the limits of each step.
-    """
+    """Enforces the limits of one trial, step by step."""
 
     def __init__(self, limits: StepLimits) -> None:
         self._limits = limits

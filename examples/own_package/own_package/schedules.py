@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from trainables.smoothing import SCHEDULES
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 
 class PoweredSettings(Settings):

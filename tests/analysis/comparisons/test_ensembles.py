@@ -6,7 +6,6 @@ import ir_measures
 import pytest
 from scipy import stats
 
-from analysis.comparisons.ensembles import EnsembleTable
 from analysis.readers.results import read_records
 from analysis.rendering.document import render_markdown
 from analysis.rendering.study import build_document
@@ -20,14 +19,9 @@ def analyse(folder: Path, runs: list[Made]) -> ReportData:
     return build_report_data(read_records(folder))
 
 
-def get_table(analysis: ReportData) -> EnsembleTable:
-    assert analysis.ensembles is not None
-    return analysis.ensembles
-
-
 def test_values_and_differences_are_those_of_other_libraries(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
-    table = get_table(analyse(tmp_path, runs))
+    ensembles = analyse(tmp_path, runs).ensembles
     metric, by_system = ir_measures.parse_measure("R@1"), {}
     for name in ("BERT", "LS"):
         frames = [run.scores["test"] for run in runs if run.variant == name]
@@ -37,7 +31,7 @@ def test_values_and_differences_are_those_of_other_libraries(tmp_path: Path) -> 
         run = mean.reset_index().rename(columns={"document_id": "doc_id"})
         found = ir_measures.iter_calc([metric], first[["query_id", "doc_id", "relevance"]], run)
         by_system[name] = dict(sorted((value.query_id, value.value) for value in found))
-    rows = {row.system: row for row in table.rows}
+    rows = {row.system: row for row in ensembles}
     for name, values in by_system.items():
         assert rows[name].value == pytest.approx(sum(values.values()) / len(values))
     compared = rows["LS"].comparison
@@ -54,20 +48,20 @@ def test_the_ensemble_of_copies_is_the_single_run(tmp_path: Path) -> None:
     first = {run.variant: run.scores["test"] for run in reversed(runs)}
     for run in runs:
         run.scores["test"] = first[run.variant]
-    for row in get_table(analyse(tmp_path, runs)).rows:
+    for row in analyse(tmp_path, runs).ensembles:
         assert row.value == pytest.approx(row.mean, abs=1e-12)
 
 
 def test_the_report_has_the_table_only_for_several_seeds(tmp_path: Path) -> None:
     several, one = (analyse(tmp_path / str(len(seeds)), study_runs(seeds, grid=False)) for seeds in ((1, 2, 3), (1,)))
     assert "## Ensembles of the seeds" in render_markdown(build_document(several))
-    assert one.ensembles is None
+    assert one.ensembles == []
     assert "Ensembles" not in render_markdown(build_document(one))
 
 
 def test_a_system_that_lacks_a_seed_has_no_ensemble(tmp_path: Path) -> None:
     runs = [run for run in study_runs(grid=False) if (run.variant, run.seed) != ("LS", 2)]
-    names = [row.system for row in get_table(analyse(tmp_path, runs)).rows]
+    names = [row.system for row in analyse(tmp_path, runs).ensembles]
     assert "BERT" in names
     assert "LS" not in names
 

@@ -22,8 +22,8 @@ def write(path: Path, content: object) -> Path:
 
 
 def read(path: Path, part: str | None = None) -> dict[str, dict[str, float]]:
-    ranking = read_run(path, part)
-    return {query: ranking.get_documents(query) for query in ranking.bounds}
+    run = read_run(path, part)
+    return {query: run.get_documents(query) for query in run.rows}
 
 
 @pytest.mark.parametrize("content", [SCORES, MTEB, {"en": {"dev": SCORES}}, {"test": SCORES}])
@@ -74,10 +74,7 @@ def test_one_line_and_numbers_as_ids_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            {"task_name": "NFCorpus", "scores": {"test": []}},
-            "means over queries, a result of MTEB; expected .*prediction",
-        ),
+        ({"task_name": "NFCorpus", "scores": {"test": []}}, "means over queries, .*; expected .*prediction"),
         ({"mteb_dataset_name": "NFCorpus", "test": {"ndcg_at_10": 0.3}}, "means over queries, a result of MTEB"),
         ({"default": {"test": [[0.1], [0.2]]}}, "no query with a document|score .* of document test"),
         ([1, 2], "no scores of documents by query"),

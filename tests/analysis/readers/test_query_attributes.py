@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, compute_sha256, read_queries
+from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
 from analysis.readers.results import read_records, read_wandb_files
 from tests.analysis.builders import plan_of, queries_of, study_runs
 from tests.analysis.offline import environment, write_queries
+from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 
 
@@ -19,7 +20,7 @@ def test_it_is_read_in_order_whatever_order_it_has(tmp_path: Path) -> None:
     made = queries_of()
     made.loc[3, "domain"] = None
     made.assign(more=1)[["more", *made]].to_parquet(tmp_path / QUERIES_FILE)
-    found = read_queries(tmp_path / QUERIES_FILE, compute_sha256(tmp_path / QUERIES_FILE))
+    found = read_queries(tmp_path / QUERIES_FILE, hash_file(tmp_path / QUERIES_FILE))
     expected = made.fillna({"domain": ""}).sort_values(["split", "query_id"], ignore_index=True)
     pd.testing.assert_frame_equal(found.astype(object), expected.astype(object))
     assert found["turns"].dtype == np.int64

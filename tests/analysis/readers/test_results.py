@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,10 @@ from tests.analysis.builders import STATISTICS, Made, plan_of, scores, study_run
 from tests.analysis.offline import environment, session, write_wandb
 from trainables.metrics import recall_at
 from trainables.utils.errors import UserError
+
+
+def rewrite_json(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_wandb_and_records_give_the_same(written: Path) -> None:
@@ -143,27 +148,21 @@ def records(tmp_path: Path) -> Path:
     return tmp_path / "records"
 
 
-def test_missing_queries_are_refused(records: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame[frame["query_id"] != "test-3"], "59 queries; expected the 60 of the plan"),
+        (lambda frame: frame.replace({"query_id": {"test-3": "test-x"}}), "not the queries of the other runs"),
+        (lambda frame: pd.concat([frame, frame[:1]]), "the same candidate twice"),
+        (lambda frame: frame[1:], "a query with 9 candidates"),
+    ],
+)
+def test_other_candidates_are_refused(
+    records: Path, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
+) -> None:
     path, frame = _edit(records, "LS")
-    frame[frame["query_id"] != "test-3"].to_parquet(path)
-    with pytest.raises(UserError, match="59 queries; expected the 60 of the plan"):
-        per_query(read_records(records), "test", "R10@1")
-
-
-def test_other_queries_are_refused(records: Path) -> None:
-    path, frame = _edit(records, "LS")
-    frame.assign(query_id=frame["query_id"].replace("test-3", "test-x")).to_parquet(path)
-    with pytest.raises(UserError, match="not the queries of the other runs"):
-        per_query(read_records(records), "test", "R10@1")
-
-
-def test_duplicates_and_short_lists_are_refused(records: Path) -> None:
-    path, frame = _edit(records, "LS")
-    pd.concat([frame, frame[:1]]).to_parquet(path)
-    with pytest.raises(UserError, match="the same candidate twice"):
-        per_query(read_records(records), "test", "R10@1")
-    frame[1:].to_parquet(path)
-    with pytest.raises(UserError, match="a query with 9 candidates"):
+    change(frame).to_parquet(path)
+    with pytest.raises(UserError, match=message):
         per_query(read_records(records), "test", "R10@1")
 
 
@@ -187,8 +186,7 @@ def test_a_damaged_curve_is_refused(records: Path) -> None:
     run = next(run for run in read_records(records).runs if run.history)
     place = records / "runs" / run.id
     known = hashlib.sha256((place / "history.json").read_bytes()).hexdigest()
-    record = json.loads((place / "record.json").read_text())
-    (place / "record.json").write_text(json.dumps(record | {"history_sha256": known}))
+    rewrite_json(place / "record.json", history_sha256=known)
     assert next(own for own in read_records(records).runs if own.id == run.id).history == run.history
     curve = json.loads((place / "history.json").read_text())
     (place / "history.json").write_text(json.dumps(curve[:-1]))
@@ -263,37 +261,34 @@ def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
     assert read_wandb_files(study) == expected
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "no folder",
-        "no plan",
-        "bad json",
-        "bad hash",
-        "bad metric",
-        "no query's",
-        "bad alpha",
-        "bad record",
-        "bad scores",
-    ],
-)
+def _spoil_first(pattern: str, content: bytes) -> Callable[[Path], object]:
+    return lambda folder: min(folder.glob(pattern)).write_bytes(content)
+
+
+def _change_plan(**changes: object) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        plan = json.loads((folder / "plan.json").read_text())["plan"]
+        (folder / "plan.json").write_text(json.dumps({"plan": plan | changes}))
+
+    return change
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no folder": shutil.rmtree,
+    "no plan": lambda folder: (folder / "plan.json").unlink(),
+    "bad json": _spoil_first("plan.json", b"{"),
+    "bad hash": lambda folder: rewrite_json(folder / "plan.json", hash="0"),
+    "bad metric": _change_plan(metric="speed"),
+    "no query's": _change_plan(metric="ECE"),
+    "bad alpha": _change_plan(alpha=2),
+    "bad record": _spoil_first("runs/*/record.json", b"{}"),
+    "bad scores": _spoil_first("runs/*/scores.parquet", b"PAR1"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_bad_records_are_one_line(records: Path, damage: str) -> None:
-    stored = json.loads((records / "plan.json").read_text())
-    changes = {"bad metric": {"metric": "speed"}, "no query's": {"metric": "ECE"}, "bad alpha": {"alpha": 2}}
-    if damage == "no folder":
-        records = records / "absent"
-    elif damage == "no plan":
-        (records / "plan.json").unlink()
-    elif damage == "bad json":
-        (records / "plan.json").write_text("{")
-    elif damage == "bad hash":
-        (records / "plan.json").write_text(json.dumps({**stored, "hash": "0"}))
-    elif damage == "bad record":
-        sorted(records.glob("runs/*/record.json"))[0].write_text("{}")
-    elif damage == "bad scores":
-        sorted(records.glob("runs/*/scores.parquet"))[0].write_bytes(b"PAR1")
-    else:
-        (records / "plan.json").write_text(json.dumps({"plan": stored["plan"] | changes[damage]}))
+    DAMAGES[damage](records)
     with pytest.raises(UserError) as error:
         read_records(records)
     assert "\n" not in str(error.value)

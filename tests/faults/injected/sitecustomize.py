@@ -58,7 +58,7 @@ class Finder(importlib.abc.MetaPathFinder):
     """Finds the trainer as everybody else does, and breaks it once it is loaded."""
 
     def find_spec(self, fullname, path, target=None):
-        if fullname != "trainables.rankers.trainer":
+        if fullname != "trainables.rankers.ranker_trainer":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)

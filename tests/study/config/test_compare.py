@@ -15,9 +15,8 @@ from study.config.study_class import get_study_class
 from study.config.systems import get_systems
 from study.plan.analysis_plan import build_plan
 from study.plan.shared_training import bound_instances_with_sharing
-from study.wandb_sweeps import export as sweep_files
+from study.wandb_sweeps import sweep_export as sweep_files
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import hash_json
 
 ONE_EACH = ["search.n_configurations.LS=1", "search.n_configurations.WSLS=1"]
 GRIDS = ["search.epsilon=[0.1, 0.25]", "search.switch=[0.25, 0.5, 0.75]"]
@@ -86,13 +85,6 @@ def test_the_plan_pairs_systems_of_the_same_value_and_names_variant_and_value() 
     assert read.compared is not None
     assert (read.compared.hyperparameter, read.compared.systems["T-LS-0.25"].value) == ("epsilon", 0.25)
     assert [read.get_variant(name) for name in ("T-LS-0.25", "BERT")] == ["T-LS", "BERT"]
-
-
-def test_a_plan_without_a_compared_hyperparameter_does_not_mention_it() -> None:
-    plan = build_plan(load_study("quick"), "sha256:0")
-    assert "compared" not in plan
-    assert "compare" not in plan["settings"]["search"]
-    assert hash_json(plan) == hash_json(build_plan(load_study("quick", ["search.compare=none"]), "sha256:0"))
 
 
 def test_systems_of_different_values_share_their_first_segments() -> None:

@@ -134,7 +134,6 @@ def test_temperatures_are_searched_where_they_matter() -> None:
         ([SEARCHED[1], variants("BERT", "LCE")], "search.loss", "LCE in variants has a loss of its own"),
         (['search.loss=["lce", "kl"]', variants("BERT", "WSLS")], "search.loss", "kl has no WSLS"),
         ([variants("BERT", "LCE"), "training.unit=pair"], "training.unit", "all candidates of a query in one batch"),
-        ([variants("BERT", "LCE"), 'search.objectives=["R10@1", "NLL"]'], "search.objectives", "no probability"),
         (
             [variants("BERT", "KL"), "task.sampler.name=random", "task.sampler.weak_label=uniform"],
             "task.sampler.weak_label",

@@ -17,7 +17,7 @@ def study(**search: Any) -> Study:
 
 
 WIDE = study(
-    trials={},
+    n_configurations={},
     schedule=("two_stage", "linear", "exponential", "cosine", "beta"),
     rate=(3.0, 5.0),
     a=(1.0, 2.0),

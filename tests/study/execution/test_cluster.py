@@ -48,12 +48,8 @@ def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: li
     assert nodes.compute_capacity(wanted, cluster) == max(1, total)
 
 
-def test_a_custom_resource_keeps_trials_on_its_nodes() -> None:
-    wanted = nodes.get_trial_resources(load_study("quick", ["resources.custom={amx = 0.01}"]))
-    assert nodes.count_trials_per_node(node(CPU=4.0), wanted) == 0
-    assert nodes.count_trials_per_node(node(CPU=4.0, amx=1.0), wanted) == 4
-    assert nodes.count_trials_per_node(node(a=0.3), {"a": 0.1}) == 3  # which 0.3 / 0.1 is not
-    assert nodes.get_task_options(load_study("quick", ["resources.custom={amx = 0.01}"]))["resources"] == {"amx": 0.01}
+def test_as_many_trials_fit_on_a_node_as_decimals_say() -> None:
+    assert nodes.count_trials_per_node(node(GPU=0.3), {"GPU": 0.1}) == 3  # which 0.3 / 0.1 is not
 
 
 def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> None:
@@ -62,7 +58,7 @@ def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> Non
     with pytest.raises(UserError) as caught:
         nodes._reject_heterogeneous([ENVIRONMENT, other, other])
     text = str(caught.value)
-    assert text.startswith("resources.custom: ")
+    assert text.startswith("resources: ")
     assert "2 with instruction_set x86_64-amx; 1 with instruction_set x86_64-any; expected" in text
     assert "torch" not in text
 

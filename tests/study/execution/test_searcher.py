@@ -62,8 +62,8 @@ class Tune:
         self.copied: list[tuple[str, str]] = []
         self.started: list[TrialRequest] = []
         self.view = LiveView()
-        caching = study.caching.model_copy(update={"folder": str(folder / "cache")})
-        self.scheduler = scheduler(folder, study.model_copy(update={"caching": caching}))
+        caching = study.cache.model_copy(update={"folder": str(folder / "cache")})
+        self.scheduler = scheduler(folder, study.model_copy(update={"cache": caching}))
         tracking = Tracking(mode="disabled", project="small", folder=folder)
         logger = WandbLogger(tracking, print)
         copies: Any = SimpleNamespace(upload_evaluation=lambda *copied: self.copied.append(copied))

@@ -21,7 +21,7 @@ from study import api
 from study.config.schema import Study
 from study.export import main as export_command
 from study.models.chosen import list_chosen_runs, select_run
-from study.models.export import Export, compare_scores, export_models
+from study.models.model_export import Export, compare_scores, export_models
 from study.plan.analysis_plan import register_plan
 from study.records.kept_models import is_model_kept
 from study.records.run_record import get_scores_path
@@ -35,7 +35,7 @@ from tests.trainables.small import FROZEN, World
 from trainables.utils.cli import explain_error
 from trainables.utils.errors import MachineError, UserError
 
-CHANGES = {"seeds": [1, 2], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "trials": {"LS": 1}}}
+CHANGES = {"seeds": [1, 2], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "n_configurations": {"LS": 1}}}
 
 
 class Finished(NamedTuple):
@@ -158,7 +158,7 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: F
                 flip(file)
         if prepare == "remove":
             shutil.rmtree(folder / "models", ignore_errors=True)
-            shutil.rmtree(finished.study.cache / "stages")
+            shutil.rmtree(finished.study.cache_folder / "stages")
         logs.append([])
         export(finished, tmp_path / str(number), log=logs[-1])
         hashes.append((tmp_path / str(number) / "model.safetensors").read_bytes())
@@ -198,7 +198,7 @@ def test_a_folder_of_results_is_enough_to_name_a_study(
     finished: Finished, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same model as with the study's settings; the copy of the study is one that a user could have written."""
-    folder, cache = finished.study.folder, f"cache.folder={finished.study.cache}"
+    folder, cache = finished.study.folder, f"cache.folder={finished.study.cache_folder}"
     arguments = [str(folder), "LS", "--seed=1", f"--to={tmp_path}/model", cache]
     (folder / "study.toml").unlink(missing_ok=True)
     assert export_command(arguments) == 2
@@ -233,8 +233,7 @@ def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Pat
     exec(code, found := {})  # type: ignore[var-annotated]
     alone = [load(folder / name).predict(found["pairs"]) for name in ("seed-1", "seed-2")]
     np.testing.assert_allclose(found["scores"], np.mean(alone, axis=0), rtol=1e-6)
-    assert finished.analysis.ensembles is not None
-    (row,) = (row for row in finished.analysis.ensembles.rows if row.system == "LS")
+    (row,) = (row for row in finished.analysis.ensembles if row.system == "LS")
     assert f"\n- The ensemble itself: R5@1 {row.value:.4f} on test\n" in card
     assert ModelCard(card).data.eval_results[0].metric_value == pytest.approx(row.value)
 

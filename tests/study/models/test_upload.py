@@ -102,7 +102,7 @@ def test_an_artifact_belongs_to_the_run_that_trained_the_model(
     world: World, fresh: Fresh, server: Server, tracking: Tracking, folder: Path
 ) -> None:
     wandb.teardown()  # an earlier test of this process may have talked to another server
-    changes = {"seeds": [1], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "trials": {"LS": 1}}}
+    changes = {"seeds": [1], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "n_configurations": {"LS": 1}}}
     settings = {"mode": "online", "project": tracking.project}
     made = study(world, tracking.folder, fresh(), **changes, tracking=settings)
     (tracking.folder / "plan.json").unlink()

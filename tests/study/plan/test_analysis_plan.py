@@ -87,10 +87,10 @@ def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -
     "change",
     [
         {"tracking": {"mode": "disabled"}},
-        {"resources": {"concurrent": 1, "custom": {"amx": 0.01}}},
+        {"resources": {"concurrent": 1}},
         {"trial": {"minutes": 5, "memory": "4GB"}},
         {"output": {"folder": "elsewhere"}},
-        {"cache": {"folder": "elsewhere", "stages": "s3://bucket", "budget": None, "interval": 0}},
+        {"cache": {"folder": "elsewhere", "checkpoints": "s3://bucket", "max_size": None, "checkpoint_interval": 0}},
         {"model": {"name": "some/path"}},
     ],
     ids=lambda change: next(iter(change)),
@@ -107,7 +107,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "margin": {"analysis": {"margin": 0.005}},
     "queries": {"task": {"test_queries": 7}},
     "training": {"training": {"instances": 128, "batch_size": 32, "negatives": 1}},
-    "search": {"search": {"trials": {"LS": 1}}},
+    "search": {"search": {"n_configurations": {"LS": 1}}},
     "confirmation": {"confirm": {"seeds": [11, 12]}},
     "race": {"search": {"pruning": "race"}},
     "budget": {"search": {"hours": 2.0}},
@@ -129,11 +129,9 @@ def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> Non
     assert back["settings"] == first["settings"]
 
 
-def test_pooled_seeds_are_part_of_the_plan_and_own_ones_are_the_plan_of_before() -> None:
+def test_pooled_seeds_are_part_of_the_plan() -> None:
     own, pooled = (build_plan(study(analysis={"seeds": how}), MODEL) for how in ("own", "pooled"))
     assert own == build_plan(study(), MODEL)
-    assert "seed_variance" not in own
-    assert "seeds" not in own["settings"]["analysis"]
     assert (pooled["seed_variance"], pooled["settings"]["analysis"]["seeds"]) == ("pooled", "pooled")
     assert [Plan.model_validate(plan).seed_variance for plan in (own, pooled)] == ["own", "pooled"]
 
@@ -162,12 +160,6 @@ def test_comparisons_on_dev_of_encoders_are_by_the_metric_of_the_study() -> None
     families = build_plan(load_study("gs-infonce", ["analysis.dev_comparisons=true"]), MODEL)["families"]
     assert families[-1]["comparisons"] == families[0]["comparisons"]
     assert "metrics" not in families[-1]
-
-
-def test_no_named_comparison_is_the_plan_of_before() -> None:
-    plan = build_plan(study(analysis={"comparisons": [], "dev_comparisons": False}), MODEL)
-    assert plan == build_plan(study(), MODEL)
-    assert plan["settings"]["analysis"].keys() == {"metric", "alpha", "correction"}
 
 
 def test_named_comparisons_of_encoders_are_in_both_families() -> None:
@@ -229,16 +221,14 @@ def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path
     assert (fourth["version"], register_plan(study(seeds=[1, 2]), MODEL, tmp_path).document) == (4, fourth)
 
 
-def test_label_noise_is_part_of_the_plan_only_where_there_is_some(tmp_path: Path) -> None:
-    plain = build_plan(study(), MODEL)
-    assert "label_noise" not in plain
-    assert build_plan(study(task={"label_noise_kind": "flipped"}), MODEL) == plain
+def test_label_noise_is_part_of_the_plan(tmp_path: Path) -> None:
+    assert build_plan(study(), MODEL)["label_noise"] is None
     register_plan(study(), MODEL, tmp_path)
     noisy = register_plan(study(task={"label_noise": 0.2}), MODEL, tmp_path)
     assert (
         Plan.model_validate(noisy.document).label_noise == study(task={"label_noise": 0.2}).task.describe_label_noise()
     )
-    assert noisy.changes == ["task.label_noise none -> 0.2"]
+    assert noisy.changes == ["task.label_noise 0.0 -> 0.2"]
     write_test_scores(tmp_path)
     with pytest.raises(UserError, match=r"test scores from before these settings changed: .*task\.label_noise"):
         register_plan(study(task={"label_noise": 0.4}), MODEL, tmp_path)

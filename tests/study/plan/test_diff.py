@@ -27,7 +27,7 @@ def study(**changed: Any) -> Study:
         ({"task": RankerTaskSettings(dev_queries=7).model_dump()}, ["task.dev_queries none -> 7"]),
         ({"analysis": {"correction": "holm"}}, ['analysis.correction "bonferroni" -> "holm"']),
         ({"output": {"folder": "elsewhere"}}, []),
-        ({"search": {"parallel": 3}}, ["search.round_size 2 -> 3"]),
+        ({"search": {"round_size": 3}}, ["search.round_size 2 -> 3"]),
         ({"seeds": [1], "variants": ["BERT"]}, ["seeds [1, 2, 3, 4, 5] -> [1]", "variants"]),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search_spaces.ranker import STUDY_TYPE
-from search_spaces.settings import ConfirmSettings
+from search_spaces.search_settings import ConfirmSettings
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
@@ -18,7 +18,7 @@ from study.plan.shared_training import (
     bound_instances_without_sharing,
     count_distinct_instances,
 )
-from trainables.specs.checkpoints import split_into_segments
+from trainables.specs.checkpoint_chain import split_into_segments
 from trainables.specs.ranker import LabelSmoothing
 
 BATCH = 4
@@ -84,7 +84,7 @@ def study_of(
             "seeds": list(range(seeds)),
             "variants": list(dict.fromkeys(["BERT", *trials])),
             "training": {"instances": batches * BATCH, "batch_size": BATCH, "negatives": 1, "learning_rate": 1e-5},
-            "search": {"epsilon": epsilon, "switch": switch, "trials": trials, **search},
+            "search": {"epsilon": epsilon, "switch": switch, "n_configurations": trials, **search},
         }
     )
 

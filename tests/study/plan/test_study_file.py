@@ -35,7 +35,7 @@ OVERRIDES = [
     "task.sampler.paper_code=true",
     "analysis.metric=R5@1",
     "confirm.seeds=3",
-    "resources={gpu = 0.5, custom = {amx = 0.01}, address = 'ray://10.1.2.3:10001'}",
+    "resources={gpu = 0.5, address = 'ray://10.1.2.3:10001'}",
     "tracking={entity = 'somebody', mode = 'online'}",
     "output={folder = '~/secret', remote = '/mnt/secret'}",
     "cache.max_size=none",

@@ -18,8 +18,8 @@ from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES
 from tests.study.small import BATCHES, carry_out, conduct, scheduler, study, table
 from tests.trainables.small import BATCH_SIZE, TRAINING, World
-from trainables.curriculum.settings import CurriculumSettings
-from trainables.rankers.runner import RankerRun
+from trainables.curriculum.curriculum_settings import CurriculumSettings
+from trainables.rankers.ranker_run import RankerRun
 from trainables.utils.errors import MissingDifficultyScoresError
 
 SCORES = ["random", "words_context", "BERT_pred", "BERT_loss"]
@@ -99,7 +99,7 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tm
     expected = world.prepared.read_candidates()[["split", "query_id"]].drop_duplicates().query("split != 'train'")
     assert found[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
     assert found.notna().all(axis=None)
-    for path in made.cache.glob("prepared/*/difficulty/*"):
+    for path in made.cache_folder.glob("prepared/*/difficulty/*"):
         path.unlink()
     queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
     pd.testing.assert_frame_equal(pd.read_parquet(made.folder / QUERIES_FILE), found, check_like=True)
@@ -139,7 +139,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     begun = scheduler(world, made)
     with monkeypatch.context() as patch:
-        patch.setattr("trainables.rankers.plugin.save_difficulty_scores", broken)
+        patch.setattr("trainables.rankers.ranker_backend.save_difficulty_scores", broken)
         _run_out(begun)
     assert asked == ["train"]
     assert begun.is_finished

@@ -26,7 +26,7 @@ FRESH = tuple(range(101, 113))
 CONFIRM: dict[str, Any] = {
     "seeds": (1, 2),
     "variants": ("BERT", "LS", "WSLS"),
-    "search": {"trials": {"LS": 2, "WSLS": 2}},
+    "search": {"n_configurations": {"LS": 2, "WSLS": 2}},
     "confirm": {"seeds": FRESH, "group_size": 4},
 }
 
@@ -90,6 +90,8 @@ def test_the_report_of_a_study_that_waits_for_a_group_is_that_of_the_last_look(t
     assert [look.seeds for look in own.looks.taken] == [4]  # type: ignore[union-attr]
     assert own.looks is not None
     assert not own.looks.is_over
+    first, later = ([c.looks[0] for c in made.comparisons if c.looks] for made in (own, report(tmp_path / "whole")))
+    assert first == later
 
 
 def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +146,7 @@ def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path: Pa
         return gain(0.0)(labels)
 
     made: Study = study(
-        seeds=(1, 2), variants=("BERT", "LS"), search={"trials": {"LS": 1}}, confirm={"seeds": (1, 2, 101)}
+        seeds=(1, 2), variants=("BERT", "LS"), search={"n_configurations": {"LS": 1}}, confirm={"seeds": (1, 2, 101)}
     )
     register_plan(made, RESOLVED.model_digest, tmp_path)
     driven = scheduler(made, tmp_path)
@@ -158,12 +160,12 @@ def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path: Pa
     assert report(tmp_path).table.seeds == 3
 
 
-SERVING: dict[str, Any] = {"seeds": (1, 2), "variants": ("BERT", "LS"), "search": {"trials": {"LS": 1}}}
+SERVING: dict[str, Any] = {"seeds": (1, 2), "variants": ("BERT", "LS"), "search": {"n_configurations": {"LS": 1}}}
 
 
 def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_run_once(tmp_path: Path) -> None:
     """The grid has one configuration, which is not the default: nothing was chosen, so no gain of a choice is asked."""
-    search = {"trials": {"LS": 1}, "epsilon": (0.3,)}
+    search = {"n_configurations": {"LS": 1}, "epsilon": (0.3,)}
     made = study(
         **SERVING | {"search": search, "confirm": {"seeds": (1, 2, 101, 102)}, "output": {"folder": str(tmp_path)}}
     )

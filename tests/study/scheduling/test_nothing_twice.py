@@ -12,30 +12,34 @@ from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.cleanup import clean_up_study
 from tests.study.small import BATCHES, conduct, scheduler, study, table, totals
 from tests.trainables.small import BATCH_SIZE, FROZEN, Fresh, World, finish, job
-from trainables.rankers.runner import RankerRun
+from trainables.rankers.ranker_run import RankerRun
 from trainables.utils.system import get_machine_id
 
 WHOLE_GRID = {
     "variants": ["BERT", "LS", "T-LS"],
     "search": {
-        "parallel": 3,
+        "round_size": 3,
         "epsilon": [0.2],
         "switch": [part / 6 for part in range(1, 6)],
-        "trials": {"LS": 1, "T-LS": 5, "WSLS": 1, "T-WSLS": 1},
+        "n_configurations": {"LS": 1, "T-LS": 5, "WSLS": 1, "T-WSLS": 1},
     },
 }
 SMALL_GRID = {
     "seeds": [1],
     "variants": ["BERT", "LS", "T-LS"],
-    "search": {"epsilon": [0.2], "switch": [1 / 3, 2 / 3], "trials": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1}},
+    "search": {
+        "epsilon": [0.2],
+        "switch": [1 / 3, 2 / 3],
+        "n_configurations": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1},
+    },
 }
 SAMPLE = {
     "seeds": [1],
     "search": {
-        "parallel": 2,
+        "round_size": 2,
         "epsilon": [0.2, 0.4],
         "switch": [0.34, 0.5, 0.67],
-        "trials": {"LS": 1, "T-LS": 3, "WSLS": 1, "T-WSLS": 1},
+        "n_configurations": {"LS": 1, "T-LS": 3, "WSLS": 1, "T-WSLS": 1},
     },
 }
 
@@ -77,7 +81,7 @@ def test_with_a_tiny_budget_nothing_else_is_trained_and_the_table_is_the_same(
     assert conduct(rich) == []
     cache = fresh()
     output = {"folder": str(tmp_path / "poor"), "models": None}
-    poor = scheduler(world, study(world, tmp_path / "poor", cache, cache={"budget": "1B"}, output=output, **SAMPLE))
+    poor = scheduler(world, study(world, tmp_path / "poor", cache, cache={"max_size": "1B"}, output=output, **SAMPLE))
     (line,) = conduct(poor)
     assert "cache.max_size is 1B" in line
     assert table(poor) == table(rich)
@@ -145,8 +149,11 @@ def test_what_was_damaged_is_in_the_record(
 def test_a_study_starts_by_removing_what_dead_processes_left(world: World, fresh: Fresh, tmp_path: Path) -> None:
     made = study(world, tmp_path / "study", tmp_path / "cache")
     dead = f"{get_machine_id()}-{2**22 + 1}-01234567"  # Linux gives no process such a number
-    left = [made.folder / "runs" / "id" / f".record.json.{dead}", made.cache / "stages" / f".key.{dead}" / "state"]
-    left.append(made.cache / "crash_reports" / f".id.{dead}")
+    left = [
+        made.folder / "runs" / "id" / f".record.json.{dead}",
+        made.cache_folder / "stages" / f".key.{dead}" / "state",
+    ]
+    left.append(made.cache_folder / "crash_reports" / f".id.{dead}")
     for path in left:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("half")

@@ -1,4 +1,4 @@
-"""Race, confirmation, several objectives and budgets: what they run, what they drop, and that a restart decides alike.
+"""Race, confirmation and budgets: what they run, what they drop, and that a restart decides alike.
 
 No model is trained: scores are written by hand, each a pure function of configuration, seed and query.
 """
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.scheduling.objectives import compute_means
+from study.scheduling.choice import compute_mean
 from study.scheduling.racing import is_worse
 from study.scheduling.round import collect_per_query
 from study.scheduling.trials import Configuration, TrialRequest
@@ -24,7 +24,7 @@ from tests.study.scored import CANDIDATES, QUERIES, conduct, scheduler, strength
 
 RACING: dict[str, Any] = {
     "variants": ("BERT", "LS", "T-LS"),
-    "search": {"pruning": "race", "parallel": 4, "trials": {"LS": 4, "T-LS": 5}},
+    "search": {"pruning": "race", "round_size": 4, "n_configurations": {"LS": 4, "T-LS": 5}},
 }
 
 
@@ -86,14 +86,14 @@ def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_
         item, key = entry.configuration, entry.configuration.id
         assert entry.reported is not None
         if key not in variant_search.pruned:
-            assert entry.reported == compute_means(item, run_store, ["R10@1"])
+            assert entry.reported == compute_mean(item, run_store, "R10@1")
             continue
         got = variant_search.pruned[key]
         shifts = [
             collect_per_query(c, run_store, "R10@1", 5).mean() - collect_per_query(c, run_store, "R10@1", got).mean()
             for c in complete
         ]  # type: ignore[union-attr]
-        assert entry.reported == [pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))]
+        assert entry.reported == pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))
 
 
 @settings(max_examples=3, phases=[Phase.generate])
@@ -146,35 +146,17 @@ def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> Non
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
 
 
-def test_several_objectives_leave_a_front_and_the_first_of_them_chooses(tmp_path: Path) -> None:
-    """More epsilon, up to 0.3, finds more; less, down to 0.1, is better calibrated."""
-    made = scheduler(
-        study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
-    )
-    conduct(made)
-    log = made.build_search_log()["systems"]["LS"]
-    found = {row["configuration_id"]: row for row in log["proposals"]}
-    epsilons = sorted(found[key]["values"]["epsilon"] for key in log["front"])
-    assert epsilons == [0.1, 0.2, 0.3]
-    assert found[log["winner"]]["values"]["epsilon"] == 0.3
-    assert all(set(row["objectives"]) == {"R10@1", "ECE"} and len(row["told"]) == 2 for row in found.values())
-
-
-def test_metrics_that_no_trial_wrote_down_are_computed_from_the_scores(tmp_path: Path) -> None:
-    """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner, by any metric of ranks."""
-    objectives = ("position", "MAP", "NLL", "Spearman")
+def test_a_metric_that_no_trial_wrote_down_is_computed_from_the_scores(tmp_path: Path) -> None:
+    """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner."""
     trials = {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}
-    made = scheduler(
-        study(search={"objectives": objectives, "trials": trials}, analysis={"metric": "position"}), tmp_path
-    )
+    made = scheduler(study(search={"n_configurations": trials}, analysis={"metric": "position"}), tmp_path)
     conduct(made)
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
     log = made.build_search_log()["systems"]["LS"]
-    rows = {row["configuration_id"]: row["objectives"] for row in log["proposals"]}
-    least = min(rows, key=lambda key: rows[key]["position"])
-    assert log["winner"] == least
-    assert max(rows, key=lambda key: rows[key]["MAP"]) == least
-    assert all(1 < row["position"] < 10 and row["NLL"] > 0 and abs(row["Spearman"]) < 1 for row in rows.values())
+    rows = {row["configuration_id"]: row["mean"] for row in log["proposals"]}
+    assert log["winner"] == min(rows, key=rows.__getitem__)
+    assert all(1 < value < 10 for value in rows.values())
+    assert all(row["reported"] == row["mean"] for row in log["proposals"])
 
 
 def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
@@ -187,12 +169,11 @@ def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
     )
 
 
-def test_a_tie_in_the_first_objective_is_settled_by_the_second(tmp_path: Path) -> None:
-    made = scheduler(
-        study(search={"objectives": ("R10@1", "ECE"), "trials": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path
-    )
+def test_of_a_tie_the_first_proposal_is_chosen(tmp_path: Path) -> None:
+    made = scheduler(study(search={"n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path)
     conduct(made, lambda labels: 99.0)
-    assert made.select_winners()["LS"].smoothing.epsilon == 0.1
+    log = made.build_search_log()["systems"]["LS"]
+    assert log["winner"] == log["proposals"][0]["configuration_id"]
 
 
 @pytest.mark.parametrize("budget", ["search.hours", "search.gpu_hours"])
@@ -223,7 +204,8 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
 def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path: Path) -> None:
     rates = (5e-6, 1e-5)
     made = scheduler(
-        study(search={"learning_rate": rates, "trials": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")), tmp_path
+        study(search={"learning_rate": rates, "n_configurations": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")),
+        tmp_path,
     )
     started = conduct(made)
     assert {e.labels["learning_rate"] for e in started if e.labels["variant"] == "BERT"} == set(rates)
@@ -232,3 +214,16 @@ def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_pat
         assert training is None or training.learning_rate == request.labels["learning_rate"]
     assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
     assert {request.labels["role"] for request in started if request.labels["variant"] == "BERT"} == {"baseline"}
+
+
+def test_the_scoring_run_represents_no_system_however_good_it_is(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "variants": ("BERT",),
+        "curriculum": {"variants": ("BERT",), "compare": "score", "score": ("BERT_loss",)},
+        "training": {"sampling": "uniform"},
+        "caching": {"folder": str(tmp_path)},
+    }
+    made = scheduler(study(**settings), tmp_path)
+    conduct(made, lambda labels: 9.0 * (labels["role"] == "scorer"))
+    assert made.scorer.runs[0].id in made.store.list_run_ids()
+    assert "scorer" not in {item.role for item in made.select_winners().values()}

@@ -127,7 +127,7 @@ def test_every_decision_is_that_of_the_rule(runs: list[_Run], draws: list[int]) 
 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 20])
-@pytest.mark.parametrize("change", [{}, {"parallel": 8}, {"curriculum": CURRICULUM}])
+@pytest.mark.parametrize("change", [{}, {"round_size": 8}, {"curriculum": CURRICULUM}])
 def test_a_study_starts_the_same_trials_in_the_same_order(
     monkeypatch: pytest.MonkeyPatch, concurrent: int, change: dict[str, Any]
 ) -> None:

@@ -32,7 +32,7 @@ SEEDS, PARALLEL = 5, 3
 
 def racing(metric: str) -> Study:
     """A search of rounds of three; the last of each has fewer."""
-    search = {"pruning": "race", "parallel": PARALLEL, "trials": {"LS": 4, "T-LS": 8}}
+    search = {"pruning": "race", "round_size": PARALLEL, "n_configurations": {"LS": 4, "T-LS": 8}}
     return study(variants=("BERT", "LS", "T-LS"), search=search, analysis={"metric": metric})
 
 
@@ -143,7 +143,7 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
             assert variant_search.pruned == replay.dropped
             for entry in variant_search.entries:
                 key, expected = entry.configuration.id, replay.told[entry.configuration.id]
-                assert entry.reported == (None if expected is None else [pytest.approx(expected)])
+                assert entry.reported == (None if expected is None else pytest.approx(expected))
                 assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
             assert len(variant_search.entries) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
@@ -193,7 +193,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
     sampler: str, parallel: int, tmp_path: Path
 ) -> None:
     """After a stop at any point, and where what failed at first is told otherwise later."""
-    search = STUDY.search.model_copy(update={"sampler": sampler, "parallel": parallel})
+    search = STUDY.search.model_copy(update={"sampler": sampler, "round_size": parallel})
     made = STUDY.model_copy(update={"search": search})
 
     def start(folder: Path) -> StudyScheduler:

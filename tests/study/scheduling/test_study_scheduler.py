@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from study.records import run_record as record
-from study.scheduling.objectives import compute_means
+from study.scheduling.choice import compute_mean
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import (
@@ -58,9 +58,9 @@ def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> No
     def watch(running: list[TrialRequest]) -> None:
         for name in TRIALS:
             proposed = [item for item in made.configurations if item.name == name]
-            last_round = proposed[(len(proposed) - 1) // STUDY.search.parallel * STUDY.search.parallel :]
+            last_round = proposed[(len(proposed) - 1) // STUDY.search.round_size * STUDY.search.round_size :]
             earlier = [run.id for item in proposed if item not in last_round for run in item.runs]
-            assert len(last_round) <= STUDY.search.parallel
+            assert len(last_round) <= STUDY.search.round_size
             assert all(record.is_run_finished(tmp_path, run_id) for run_id in earlier)
 
     drive(made, concurrent=concurrent, watch=watch)
@@ -162,7 +162,7 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
         }
         for item in made.configurations:
             if any(failing[run.id] for run in item.runs):
-                assert compute_means(item, made.store, made.objectives) is None
+                assert compute_mean(item, made.store, made.metric) is None
                 assert item not in chosen.values()
         tested = {request.labels["configuration_id"] for request in started if request.trial.action == "test"}
         assert tested == {item.id for item in chosen.values()}
@@ -226,7 +226,7 @@ def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) ->
     started = [
         request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "untrained")
     ]
-    assert {request.trial.cuts for request in started} == {(32, 64)}
+    assert {request.trial.fork_points for request in started} == {(32, 64)}
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:
@@ -323,4 +323,4 @@ def way(made: StudyScheduler, request: TrialRequest) -> tuple[int, int]:
     ended = (run for item in made.configurations for run in item.runs if made.store.is_finished(run.id))
     kept = {key for run in ended for key in made.list_checkpoint_keys(run)}
     reused = max((stop for stop, key in stops if key in kept), default=0)
-    return math.ceil(left / STUDY.search.parallel), stops[-1][0] - reused
+    return math.ceil(left / STUDY.search.round_size), stops[-1][0] - reused

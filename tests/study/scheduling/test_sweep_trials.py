@@ -74,7 +74,7 @@ def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
     for item in proposed:
         for request in iter(single(tmp_path, item.name, item.params).pop_request, None):
             assert request.labels == expected[request.trial.specification.id].labels
-            assert request.trial.cuts == expected[request.trial.specification.id].trial.cuts
+            assert request.trial.fork_points == expected[request.trial.specification.id].trial.fork_points
 
 
 def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
         drive(made, metric)
     kept = {item.id for item in beside.configurations} - {configuration(*one).id for one in (BEST, LINEAR, FASTER)}
     assert [pair for pair in decisions(beside) if pair[1] in kept] == decisions(alone)
-    assert Counter(item.name for item in beside.configurations)["T-LS"] == STUDY.search.trials["T-LS"] + 2
+    assert Counter(item.name for item in beside.configurations)["T-LS"] == STUDY.search.n_configurations["T-LS"] + 2
 
 
 def test_one_that_is_proposed_as_well_counts_once(tmp_path: Path) -> None:
@@ -190,8 +190,7 @@ def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_i
     rows = log["T-LS"]["proposals"]
     (own,) = [row for row in rows if row.get("swept")]
     assert own["configuration_id"] == configuration(*BEST).id == log["T-LS"]["winner"]
-    assert log["T-LS"]["front"] == [log["T-LS"]["winner"]]
-    assert [row["number"] for row in rows] == list(range(STUDY.search.trials["T-LS"] + 1))
+    assert [row["number"] for row in rows] == list(range(STUDY.search.n_configurations["T-LS"] + 1))
     again = StudyScheduler(STUDY, RESOLVED, RunStore(tmp_path), "plan-hash", previous_log=log, sweep_params=[BEST])
     assert decisions(again) == decisions(made)
     assert again.build_search_log()["systems"] == log
@@ -311,7 +310,7 @@ def test_seeds_that_serve_are_refused_where_sweeps_add_configurations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The study would choose among them by the very runs that it then tests."""
-    search = STUDY.search.model_dump() | {"trials": dict.fromkeys(STUDY.search.trials, 1)}
+    search = STUDY.search.model_dump() | {"n_configurations": dict.fromkeys(STUDY.search.n_configurations, 1)}
     confirm, tracking = {"seeds": (*SEEDS, 101)}, {"mode": "disabled"}
     study = in_folder(tmp_path, tracking=tracking, confirm=confirm, search=search)
     swept.register_sweep_trial(study.folder, configuration(*BEST))

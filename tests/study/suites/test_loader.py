@@ -63,7 +63,7 @@ def test_a_later_place_replaces_an_alternative_of_an_earlier_one(tmp_path: Path)
 
 PLACES = {
     "command line": ("", ["output.folder=/tmp/place", "output.remote=/tmp/copy"]),
-    "quoted": ("", ["output.folder='/tmp/place'", 'output.records="/tmp/copy"']),
+    "quoted": ("", ["output.folder='/tmp/place'", 'output.remote="/tmp/copy"']),
     "a table": ("", ["output={folder = '/tmp/place', remote = '/tmp/copy'}"]),
     "variables": ("", ["output.folder=${PLACE}/place", "output.remote=${PLACE}/copy"]),
     "file": ('output = { folder = "${PLACE}/place", remote = "/tmp/copy/" }\n', []),

@@ -26,7 +26,7 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
             ("quick", "--sweep", "variant=LS", "epsilon=0.2", "batch_size=17"),
             "--sweep batch_size: 17; expected a multiple",
         ),
-        (("--sweep", *T_LS, "--dry-run"), "command line: argument --dry-run/--plan: not allowed with argument --sweep"),
+        (("--sweep", *T_LS, "--dry-run"), "command line: argument --dry-run: not allowed with argument --sweep"),
         (
             ("--sweep", "--export-sweep"),
             "command line: argument --export-sweep: not allowed with argument --sweep; see",

@@ -20,7 +20,7 @@ from study.config.spaces import count_proposals
 from study.export import _build_parser, _format_command
 from study.run import main
 from study.scheduling.trials import ConfigurationFactory
-from study.wandb_sweeps.export import StudyReference, export_sweeps
+from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from tests.study.driving import RESOLVED, scheduler
 from trainables.utils.errors import UserError
 
@@ -123,7 +123,7 @@ def test_a_mode_that_is_asked_for_stands(tmp_path: Path) -> None:
     [
         ((), "bayes", "maximize"),
         (("search.sampler=gp", "analysis.metric=position"), "bayes", "minimize"),
-        (("search.sampler=qmc", 'search.objectives=["R10@1", "ECE"]'), "random", "maximize"),
+        (("search.sampler=qmc",), "random", "maximize"),
     ],
 )
 def test_method_and_goal_are_the_studys(tmp_path: Path, overrides: tuple[str, ...], method: str, goal: str) -> None:
@@ -161,7 +161,7 @@ def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_sam
         f"output.folder={tmp_path}/results",
         f'cache.checkpoints="file://{data}"',
         "curriculum.vectors=~jane/v.vec",
-        f"output={{records={str(data)!r}}}",
+        f"output={{remote={str(data)!r}}}",
         "resources.address=192.0.2.7:6379",
         "training.decay=linear",
     )
@@ -258,7 +258,7 @@ def test_every_command_that_is_written_names_the_study_that_it_was_written_for(
     card = shlex.split(_format_command(_build_parser().parse_args([named[0], "LS", *named[1:], "--to", "x"])))
     assert [*card[:3], card[4]] == ["python", "-m", "study.export", "LS"]
     monkeypatch.chdir(Path(expand_variables(named[0])).parent)  # a card names a file without its folder
-    assert same(study, [card[3], *card[5:-2]], but=frozenset({"output", "caching"}))
+    assert same(study, [card[3], *card[5:-2]], but=frozenset({"output", "cache"}))
 
 
 def test_an_agent_that_lacks_the_study_trains_no_other(

@@ -23,7 +23,7 @@ from study.wandb_workspace.workspace import as_json, build_workspace
 from tests.study.dashboards import Keys, missing, named, panels, selects
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.small import World
-from trainables.rankers.data import describe_data
+from trainables.rankers.ranker_data import describe_data
 
 TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 
@@ -32,7 +32,7 @@ TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 def tiny(world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Keys]:
     """A study that ran to its end, one run beside it failed; and all keys that its runs logged."""
     place = tmp_path_factory.mktemp("dashboard")
-    search = {"trials": TRIALS, "hours": 5.0}
+    search = {"n_configurations": TRIALS, "hours": 5.0}
     made = study(world, place / "study", world.fresh_cache(place / "cache"), search=search)
     plan.register_plan(made, "sha256:0", made.folder, describe_data(world.prepared))
     begun = scheduler(world, made)

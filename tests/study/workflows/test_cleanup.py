@@ -41,12 +41,12 @@ def begun(folder: Path, stages: str, budget: str | None) -> StudyScheduler:
         "name": "small",
         "seeds": tuple(range(1, 4)),
         "training": STUDY.training.model_dump(exclude_none=True),
-        "search": {"trials": {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 12}, "parallel": 4},
-        "cache": {"stages": stages, **({"budget": budget} if budget else {})},
+        "search": {"n_configurations": {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 12}, "round_size": 4},
+        "cache": {"checkpoints": stages, **({"max_size": budget} if budget else {})},
     }
     made = get_study_class().model_validate(parts)
-    caching = made.caching if budget else made.caching.model_copy(update={"budget": None})
-    return scheduler(folder, made.model_copy(update={"caching": caching}))
+    caching = made.cache if budget else made.cache.model_copy(update={"max_size": None})
+    return scheduler(folder, made.model_copy(update={"cache": caching}))
 
 
 def put(kept: Storage, name: str) -> None:

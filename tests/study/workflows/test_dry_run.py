@@ -16,6 +16,7 @@ from study.config.study_class import get_study_class
 from study.execution.slots import get_local_concurrency
 from study.plan.analysis_plan import register_plan
 from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.plan.run_counts import count_runs
 from study.workflows.dry_run import Preview, _estimate_hours, build_preview
 from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, light, run
@@ -44,7 +45,9 @@ def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, 
     for row in found["systems"]:
         name = "BM25" if row["system"] == "BM25 order" else row["system"]
         runs = [e for e in started if e.labels["variant"] == name and e.trial.action == "train"]
-        least = row["runs"] - (len(confirm) if row["system"] in made.search.trials else 0)  # the default may have won
+        least = row["runs"] - (
+            len(confirm) if row["system"] in made.search.n_configurations else 0
+        )  # the default may have won
         assert least <= len(runs) <= row["runs"]
         assert (
             len({e.labels["configuration_id"] for e in runs if e.labels["role"] != "confirm"}) == row["configurations"]
@@ -75,7 +78,7 @@ def test_fewer_than_three_test_seeds_get_a_warning(
 def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_is_of(tmp_path: Path) -> None:
     made, found = planned(tmp_path)
     cost = Cost(fixed=6.0, instance=0.01, test=3.0, once=90.0, source="a measurement on this machine")
-    hours = _estimate_hours(made, cost, found["systems"], n_measured=2)
+    hours = _estimate_hours(made, cost, count_runs(made), n_measured=2)
     parts = hours["minutes_of_parts"]
     assert list(parts) == ["frozen layers", "starts and evaluations of runs", "training", "test"]
     assert parts["frozen layers"] == 90 / 60 / 2
@@ -85,7 +88,7 @@ def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_i
     line = next(line for line in str(Preview(found | {"cost": hours})).splitlines() if line.startswith("cost: "))
     assert f"{60 * hours['hours']['high']:.1f} minutes with 2 at once (" in line
     assert "; minutes: start and report 0.5, frozen layers 0.8, starts and evaluations of runs " in line
-    long = _estimate_hours(made, cost._replace(fixed=10_000.0), found["systems"], n_measured=1)
+    long = _estimate_hours(made, cost._replace(fixed=10_000.0), count_runs(made), n_measured=1)
     assert " hours with 1 at once (" in str(Preview(found | {"cost": long}))
 
 
@@ -171,7 +174,7 @@ def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
     world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tiny_study(world, tmp_path / "study", fresh())
-    monkeypatch.setattr("trainables.rankers.data.prepare_data", lambda *_: world.prepared)
+    monkeypatch.setattr("trainables.rankers.ranker_data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []
     measured = measure_study_throughput(made, said.append, seconds=0.3)
     (line,) = said

@@ -33,7 +33,7 @@ from trainables.data.ranking_tokens import get_pair_tokens_folder
 from trainables.data.ranking_tokens import load_pair_tokens as load_tokens
 from trainables.metrics import RERANKING_NOTE
 from trainables.models import pretrained as weights
-from trainables.rankers.data import check_data, describe_data, load_statistics
+from trainables.rankers.ranker_data import check_data, describe_data, load_statistics
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
@@ -47,7 +47,7 @@ def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -
         **SETTINGS,
         "seeds": [1],
         "variants": ["BERT", "T-WSLS"],
-        "search": {"trials": {"T-WSLS": 1}},
+        "search": {"n_configurations": {"T-WSLS": 1}},
         "training": {**SETTINGS["training"], "evaluations": 1},
         "analysis": {"metric": "R4@1"},
         "task": task.model_dump(),
@@ -61,7 +61,7 @@ def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: str) -> None:
     given = study(world, tmp_path, WRITERS[name](tmp_path / "data"))
-    prepared = prepare_data(given.task, given.cache)
+    prepared = prepare_data(given.task, given.cache_folder)
     check_data(given, prepared)
     made = given.model_copy(update={"task": prepared.settings})
     resolved = ResolvedInputs(
@@ -77,7 +77,9 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
             assert entry is not None
             assert 0 <= entry["summary"]["test/R4@1"] <= 1
             if run.model is not None:
-                texts = load_tokens(get_pair_tokens_folder(prepared, run.model.name, run.model.max_length, given.cache))
+                texts = load_tokens(
+                    get_pair_tokens_folder(prepared, run.model.name, run.model.max_length, given.cache_folder)
+                )
                 own = record.read_run_record(made.folder, run.id)
                 assert own is not None
                 assert (own["summary"]["texts"], own["summary"]["texts_truncated"]) == (len(texts), texts.n_truncated)
@@ -119,7 +121,7 @@ def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = study(world, tmp_path, WRITERS["dialogues"](tmp_path / "data"))
-    prepared = prepare_data(given.task, given.cache)
+    prepared = prepare_data(given.task, given.cache_folder)
     before = build_plan(given, "sha256:0", describe_data(prepared))
     prepare_study_data(given)
     shown = capsys.readouterr().out
@@ -127,20 +129,22 @@ def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
         assert re.search(rf"^  {row['name']}  +{row['values'][0]:,.{row['decimals']}f} ", shown, re.MULTILINE), row
     assert "Words are separated by white space" in shown
     assert (prepared.folder / "statistics.json").is_file()
-    assert build_plan(given, "sha256:0", describe_data(prepare_data(given.task, given.cache))) == before
+    assert build_plan(given, "sha256:0", describe_data(prepare_data(given.task, given.cache_folder))) == before
 
 
 def test_a_trainable_without_statistics_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = get_study_type("cross-encoder").trainable
-    monkeypatch.setattr("trainables.rankers.data.load_statistics", lambda prepared: ["of", prepared])
+    monkeypatch.setattr("trainables.rankers.ranker_data.load_statistics", lambda prepared: ["of", prepared])
     assert plugin.load_statistics("these") == ["of", "these"]  # type: ignore[arg-type, comparison-overlap]
-    monkeypatch.delattr("trainables.rankers.data.load_statistics")
+    monkeypatch.delattr("trainables.rankers.ranker_data.load_statistics")
     assert plugin.load_statistics("these") is None  # type: ignore[arg-type]
 
 
 def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World, tmp_path: Path) -> None:
     given = study(world, tmp_path, WRITERS["qqp"](tmp_path / "data"))
-    old, recent, mine = (given.cache / "preparing" / name for name in (hash_json("old"), hash_json("recent"), "mine"))
+    old, recent, mine = (
+        given.cache_folder / "preparing" / name for name in (hash_json("old"), hash_json("recent"), "mine")
+    )
     for work in (old, recent, mine):
         (work / "train-bm25").mkdir(parents=True)
     week = time.time() - 8 * 24 * 3600
@@ -187,7 +191,7 @@ def test_a_relevant_document_that_may_be_hidden_needs_a_score_where_weak_labels_
     def check(variants: list[str], sampler: dict[str, str], noise: dict[str, float]) -> None:
         own = RankerTaskSettings.model_validate({**task.model_dump(), "sampler": sampler, **noise})
         made = study(world, tmp_path, own, training=one, variants=variants)
-        check_data(made, prepare_data(own, made.cache))
+        check_data(made, prepare_data(own, made.cache_folder))
 
     with pytest.raises(UserError) as error:
         check(["BERT", "WSLS"], sampler, noise)
@@ -232,7 +236,7 @@ def test_a_study_with_label_noise_shares_data_and_references_with_one_without(wo
     clean, task = {}, WRITERS["qqp"](tmp_path / "data")
     for place, noise in (("clean", {}), ("noisy", {"label_noise": 0.4, "label_noise_kind": "flipped"})):
         given = study(world, tmp_path, task.model_copy(update=noise), output={"folder": str(tmp_path / place)})
-        prepared = prepare_data(given.task, given.cache)
+        prepared = prepare_data(given.task, given.cache_folder)
         resolved = ResolvedInputs(
             prepared.fingerprint, weights.hash_model_files(world.bert), world.bert, environment.detect_environment()
         )
@@ -287,12 +291,12 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     print_preview(allowed, estimate_cost=False, as_json=False)
     assert said in capsys.readouterr().out.splitlines()
     row = {"split": "test", "other": "train", "unit": "queries", "of": 5, "texts": 3, "ids": 1}
-    prepared = prepare_data(task, allowed.cache)
+    prepared = prepare_data(task, allowed.cache_folder)
     assert describe_data(prepared)["overlaps"] == build_preview(allowed)["overlaps"] == [row]
     (prepared.folder / "overlaps.json").unlink()  # as where data were prepared before there was such a file
     with pytest.raises(UserError, match="3 of 5"):
         check_data(refused, prepared)
-    disjoint = prepare_data(WRITERS["beir"](tmp_path / "disjoint"), allowed.cache)
+    disjoint = prepare_data(WRITERS["beir"](tmp_path / "disjoint"), allowed.cache_folder)
     assert "overlaps" not in describe_data(disjoint)  # its plans keep their hash
 
 
@@ -319,7 +323,7 @@ def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp
     settings = ["task.name=beir", f"task.path={task.path}", "task.candidates=4", "analysis.metric=R4@1"]
     settings += ["training.negatives=3", f"output.folder={tmp_path / 'out'}", f"cache.folder={tmp_path / 'cache'}"]
     given = load_study("quick", settings)
-    prepare_data(given.task, given.cache)
+    prepare_data(given.task, given.cache_folder)
     allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--dry-run")
     assert allowed.returncode == 0, allowed.stderr
     assert "3 of 5 test queries (60 %) are training queries too" in allowed.stdout

@@ -21,7 +21,7 @@ from tests.study.scored import QUERIES, conduct, scheduler, study
 SMALL: dict[str, Any] = {
     "seeds": (1, 2),
     "variants": ("BERT", "LS", "T-LS"),
-    "search": {"trials": {"LS": 3, "T-LS": 4}},
+    "search": {"n_configurations": {"LS": 3, "T-LS": 4}},
 }
 
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import rectangle
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.sampler import Curriculum, CurriculumSampler, order_by_difficulty, sample_uniform
-from trainables.curriculum.settings import CurriculumSettings
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.training.batching import BatchSampler
 
@@ -110,7 +110,6 @@ def test_at_least_one_query_is_in() -> None:
         ({"score": "turns", "scorer": "a", "vectors": "b"}, {"score": "turns"}),
         ({"score": "sigma_SM", "scorer": "a", "vectors": "b"}, {"score": "sigma_SM", "vectors": "b"}),
         ({"score": "BERT_pred", "scorer": "a", "vectors": "b"}, {"score": "BERT_pred", "scorer": "a"}),
-        ({"pacing": "root", "score": "random"}, {"pacing": "root_2", "score": "random"}),
     ],
 )
 def test_equal_behaviour_has_one_name(settings: dict[str, object], same: dict[str, object] | None) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from tests.damages import DAMAGES, flip
 from tests.trainables.small import FROZEN, LS, T_LS, World, finish, job
-from trainables.rankers.runner import RankerData
+from trainables.rankers.ranker_run import RankerData
 from trainables.specs.trial import TrialResult, TrialSpec
-from trainables.training.frozen_features import FeatureReader, FrozenFeatures
+from trainables.training.frozen_features import FrozenFeatures
 from trainables.utils import checksums
 from trainables.utils.checksums import (
     DamagedError,
@@ -167,9 +167,9 @@ def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path: Pat
     for part in range(features.n_parts):
         with write_with_checksum(features.get_part_path(part)) as draft, draft.open("wb") as stream:
             np.save(stream, np.full((500, 1), part, dtype=np.float32))
-    before, reader = len(os.listdir("/proc/self/fd")), FeatureReader(features)
+    before = len(os.listdir("/proc/self/fd"))
     rows = np.random.default_rng(0).permutation(500 * 1500)[:4000]
-    found = reader.read(rows).inputs.numpy()[:, 0]
+    found = features.read(rows).inputs.numpy()[:, 0]
     np.testing.assert_array_equal(found, rows // 500)
     assert len(os.listdir("/proc/self/fd")) - before <= 130
 

@@ -20,7 +20,7 @@ from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
 from trainables.data.tasks import IRDataset, Qrel
-from trainables.metrics import describe_retrieval
+from trainables.metrics import FirstStage, describe_retrieval
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -180,7 +180,7 @@ def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_p
     counts = prepared.read_metadata()["splits"]["test"]
     assert (counts["queries"], counts["queries_missed"], counts["queries_absent"]) == (6, 5, 1)
     assert prepared.read_metadata()["splits"]["dev"]["queries_absent"] == 0
-    told = describe_retrieval("a run", 100, prepared.read_metadata()["splits"])
+    told = describe_retrieval(FirstStage("a run", 100), prepared.read_metadata()["splits"])
     assert ". Queries without any candidate count as well, with the lowest value: 1 of test. " in told
     assert counts["recall"] == pytest.approx(
         1 / 12, abs=1e-6
@@ -218,7 +218,7 @@ def test_judged_queries_without_a_relevant_document_count_0_as_in_ir_measures(tm
     splits = prepared.read_metadata()["splits"]
     assert (splits["test"]["queries"], splits["test"]["queries_without_relevant"]) == (6, 5)
     assert "queries_without_relevant" not in splits["dev"]
-    assert "as in trec_eval: 5 of test. " in describe_retrieval("a run", 100, splits)
+    assert "as in trec_eval: 5 of test. " in describe_retrieval(FirstStage("a run", 100), splits)
     sampled = prepare_data(RankerTaskSettings.model_validate(values), tmp_path / "cache")
     assert sorted(sampled.read_query_ids("test")) == ["q18", "q19", "q23"]
     assert sampled.read_metadata()["skipped"] == {"test query without a relevant document": 3}
@@ -288,7 +288,7 @@ def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first
         lines.append(("q18", "copy18", 20.0))
         values |= {"candidates_run": write_run(tmp_path / "a.run", lines), "pool": "judged"}
     for keep in (False, True):
-        settings = RankerTaskSettings.model_validate({**values, "evaluation_sampler": {"keep_query_text": keep}})
+        settings = RankerTaskSettings.model_validate({**values, "sampler": {"keep_query_text": keep}})
         found = {
             query: [name for name, _ in own]
             for query, own in list_candidates(prepare_data(settings, tmp_path / "cache"), "test").items()
@@ -310,7 +310,7 @@ def test_a_copy_of_the_query_is_retrieved_only_if_it_is_judged_or_kept(tmp_path:
         stream.write("q19\tcopy19\t1\n")
     values = {"name": "beir", "path": str(folder), "candidates": 4, "evaluation": "retrieved", "depth": DEPTH}
     for keep, expected in ((False, {"copy19"}), (True, {"copy18", "copy19"})):
-        settings = RankerTaskSettings.model_validate({**values, "evaluation_sampler": {"keep_query_text": keep}})
+        settings = RankerTaskSettings.model_validate({**values, "sampler": {"keep_query_text": keep}})
         found = list_candidates(prepare_data(settings, tmp_path / "cache"), "test")
         first = {query: ranking[0][0] for query, ranking in found.items()}
         assert {name for name in first.values() if name.startswith("copy")} == expected
@@ -350,7 +350,7 @@ def test_lists_without_an_order_are_not_cut(tmp_path: Path) -> None:
 def test_a_wrong_run_is_noticed_before_anything_is_sampled_and_leaves_nothing(collection: Path, tmp_path: Path) -> None:
     said, run = list[str](), write_run(tmp_path / "a.run", [("q12", "d999", 1.0)])
     values = {"name": "beir", "path": str(collection), "candidates": 4, "candidates_run": run}
-    unused = {"evaluation_sampler": {"name": "dense", "encoder": "nobody/has-this"}}
+    unused = {"evaluation_sampler": {"name": "dense"}, "sampler": {"encoder": "nobody/has-this"}}
     with pytest.raises(UserError, match="document d999"):
         prepare_data(RankerTaskSettings.model_validate({**values, **unused}), tmp_path / "cache", said.append)
     assert said == ["reading task beir"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.data.overlaps import check_overlaps, load_overlaps
-from trainables.text.text_overlap import SplitTexts, count_overlaps, describe_overlap, normalize_text
+from trainables.data.store import load_or_compute
+from trainables.text.text_overlap import SplitTexts, check_overlaps, count_overlaps, describe_overlap, normalize_text
 from trainables.utils.errors import UserError
 
 ROW = {"split": "test", "other": "train", "unit": "queries", "of": 200, "texts": 44, "ids": 3}
@@ -98,13 +98,13 @@ def test_counts_are_kept_and_damaged_ones_made_anew(tmp_path: Path) -> None:
         return [dict(ROW)]
 
     path = tmp_path / "overlaps.json"
-    assert load_overlaps(tmp_path, count) == load_overlaps(tmp_path, count) == [ROW]
+    assert load_or_compute(path, 2, count) == load_or_compute(path, 2, count) == [ROW]
     assert asked == 1
     whole = path.read_text()
     for damaged in (whole.replace("44", "4"), whole[: len(whole) // 2], "", "[]", "{}", "\udcff"):
         path.write_bytes(damaged.encode(errors="surrogateescape"))
         before = asked
-        assert load_overlaps(tmp_path, count) == [ROW]
+        assert load_or_compute(path, 2, count) == [ROW]
         assert asked == before + 1
         assert json.loads(path.read_text()) == json.loads(whole)
 
@@ -112,4 +112,4 @@ def test_counts_are_kept_and_damaged_ones_made_anew(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_fails_nothing(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    assert load_overlaps(file, lambda: [dict(ROW)]) == [ROW]
+    assert load_or_compute(file / "overlaps.json", 2, lambda: [dict(ROW)]) == [ROW]

@@ -207,7 +207,7 @@ def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path
     assert "environment" not in plain
     dense = _build_identity(to_portable_settings(tiny_settings(evaluation_sampler={"name": "dense"})))
     assert dense["environment"]["torch"] == version("torch")
-    assert dense["evaluation_sampler"]["encoder"].startswith("sha256:")
+    assert dense["sampler"]["encoder"].startswith("sha256:")
     assert dense["sentence-transformers"] == version("sentence-transformers")
     assert _build_identity(to_portable_settings(tiny_settings(sampler={"words": "stemmed"})))["PyStemmer"] == version(
         "PyStemmer"
@@ -317,15 +317,3 @@ def test_a_failure_leaves_nothing_behind(module: Path, tmp_path: Path, monkeypat
 def test_with_fewer_queries_than_asked_for_all_are_used(prepared: RankingDataset, module: Path, tmp_path: Path) -> None:
     many = prepare_data(tiny_settings(test_queries=1000), tmp_path / "cache")
     pd.testing.assert_frame_equal(many.read_candidates(), prepared.read_candidates())
-
-
-def test_a_sample_is_taken_by_the_hash_of_the_id_over_all_splits(prepared: RankingDataset, tmp_path: Path) -> None:
-    few = prepare_data(tiny_settings(sample=30), tmp_path / "cache")
-    names = sorted(prepared.read_queries()["query_id"], key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:30]
-    assert sorted(few.read_queries()["query_id"]) == sorted(names)
-    for split in SPLITS:
-        table = prepared.read_candidates(split)
-        kept = table[table["query_id"].isin(names)].reset_index(drop=True)
-        pd.testing.assert_frame_equal(few.read_candidates(split), kept)  # the pool stays whole
-    with pytest.raises(UserError, match="no query with a relevant document in the dev split"):
-        prepare_data(tiny_settings(sample=1), tmp_path / "cache")

@@ -155,8 +155,8 @@ def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:
 
 
 def test_training_and_evaluation_have_samplers_of_their_own(tmp_path: Path) -> None:
-    made, options = collection(), {"sampler": {"name": "random"}, "evaluation_sampler": {"k1": 0.9}}
-    for split, alone in (("train", {"sampler": {"name": "random"}}), ("dev", {"evaluation_sampler": {"k1": 0.9}})):
+    made, options = collection(), {"sampler": {"name": "random", "k1": 0.9}}
+    for split, alone in (("train", {"sampler": {"name": "random"}}), ("dev", {"sampler": {"k1": 0.9}})):
         both, _ = prepared(tmp_path / "both" / split, made, split, **options)
         pd.testing.assert_frame_equal(both, prepared(tmp_path / "one" / split, made, split, **alone)[0])
         assert not both.equals(prepared(tmp_path / "none" / split, made, split)[0])
@@ -178,7 +178,7 @@ def test_a_training_query_has_all_its_relevant_documents_and_as_many_others_as_a
     made, n = collection(), 3
     made.qrels.extend([Qrel("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
     made.qrels.append(Qrel("train", "t3", "Dt8"))
-    sampler = {"authors": authors, "keep_query_text": True}
+    sampler = {"paper_code": authors, "keep_query_text": True}
     found, counts = prepared(tmp_path, made, train_negatives=n, candidates=10, sampler=sampler)
     assert len(found) == counts["queries"] * n + counts["relevant"]
     assert (counts["relevant"], counts["relevant_left_out"]) == (12 + 6, 0)

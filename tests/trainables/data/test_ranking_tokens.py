@@ -93,7 +93,7 @@ def test_only_the_model_reads_documents_cut_after_document_words(
     assert prepare_data(tiny_settings(document_words=3), prepared.folder.parents[1]).folder == prepared.folder
     document = cut.read_documents().set_index("document_id")["text"]
     whole, made = (make(replace(prepared, settings=data.settings), tokenizer, 512) for data in (prepared, cut))
-    assert len(made.ids) < len(whole.ids)
+    assert len(made.flat) < len(whole.flat)
     for row, name in enumerate(cut.read_candidates()["document_id"]):
         ids, start = made.get_pair(row)
         first = " ".join(document[name].split()[:3])
@@ -115,10 +115,10 @@ def test_tokens_are_mapped_and_made_once(
         first = make(prepared, tokenizer, 32)
     assert "longer than" not in caplog.text
     again = make(prepared, None, 32)  # no tokenizer is asked
-    assert isinstance(again.ids, np.memmap)
-    assert first.ids.dtype == np.int32
+    assert isinstance(again.flat, np.memmap)
+    assert first.flat.dtype == np.int32
     assert first.offsets.dtype == np.int64
-    np.testing.assert_array_equal(first.ids, again.ids)
+    np.testing.assert_array_equal(first.flat, again.flat)
     make(prepared, tokenizer, 33)
     tokenize_pairs(prepared, tokenizer, "sha256:1", 32, prepared.folder.parents[1])
     assert len(list((prepared.folder.parents[1] / "tokens").iterdir())) == 3
@@ -132,8 +132,8 @@ def test_the_files_are_the_same_however_many_texts_are_joined_at_once(
     whole = make(prepared, tokenizer, 32)
     monkeypatch.setattr("trainables.data.ranking_tokens._PIECES_PER_BLOCK", at_once)
     parts = tokenize_pairs(prepared, tokenizer, "sha256:0", 32, tmp_path / "parts")
-    np.testing.assert_array_equal(parts.ids, whole.ids)
-    np.save(tmp_path / "saved.npy", np.array(whole.ids))
+    np.testing.assert_array_equal(parts.flat, whole.flat)
+    np.save(tmp_path / "saved.npy", np.array(whole.flat))
     (file,) = (tmp_path / "parts").rglob("ids.npy")
     assert file.read_bytes() == (tmp_path / "saved.npy").read_bytes()
 
@@ -194,7 +194,7 @@ def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, t
         cut += len(context) > room
     assert 0 < cut < len(table)
     assert made.n_truncated == cut
-    assert len(tokenizer) in made.ids  # [UTTERANCE_SEP] is one token, behind the model's own
+    assert len(tokenizer) in made.flat  # [UTTERANCE_SEP] is one token, behind the model's own
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(2, 60))

@@ -121,9 +121,9 @@ def test_tokens_are_mapped_and_made_once(
         first = make(prepared, tokenizer, 8, tmp_path)
     assert "longer than" not in caplog.text
     again = make(prepared, None, 8, tmp_path)  # no tokenizer is asked
-    assert isinstance(again.ids, np.memmap)
-    assert (first.ids.dtype, first.offsets.dtype, first.pairs.dtype) == (np.int32, np.int64, np.int64)
-    np.testing.assert_array_equal(first.ids, again.ids)
+    assert isinstance(again.flat, np.memmap)
+    assert (first.flat.dtype, first.offsets.dtype, first.pairs.dtype) == (np.int32, np.int64, np.int64)
+    np.testing.assert_array_equal(first.flat, again.flat)
     make(prepared, tokenizer, 9, tmp_path)
     tokenize_sentences(prepared, tokenizer, "sha256:1", 8, 512, tmp_path)
     assert len(list((tmp_path / "tokens").iterdir())) == 3
@@ -135,7 +135,7 @@ def test_the_size_of_a_part_changes_nothing(
     whole = make(prepared, roberta, 8, tmp_path / "whole")
     monkeypatch.setattr(sentence_tokens, "_BLOCK_SIZE", 7)
     parts = make(prepared, roberta, 8, tmp_path / "parts")
-    np.testing.assert_array_equal(whole.ids, parts.ids)
+    np.testing.assert_array_equal(whole.flat, parts.flat)
     np.testing.assert_array_equal(whole.offsets, parts.offsets)
     assert whole.n_truncated == parts.n_truncated
 

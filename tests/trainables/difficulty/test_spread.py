@@ -99,7 +99,7 @@ def test_sigma_bm25_of_repeated_and_unknown_words_is_that_of_rank_bm25(drawn: li
 
 def test_sigma_bm25_has_the_tasks_words_and_reads_what_its_sampler_reads_of_a_query() -> None:
     found = written([["other mounted " + "x" * 520 + " disk"]], [["mount", "disk", "other", "none of them"]])
-    last = SamplerSettings(authors=True)
+    last = SamplerSettings(paper_code=True)
     assert sigma_bm25(found, last) == sigma_bm25(written([["disk"]], [found.responses]), BM25)
     stems = SamplerSettings(words="stemmed")
     assert sigma_bm25(found, stems) != sigma_bm25(found, BM25)

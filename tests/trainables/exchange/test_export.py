@@ -12,7 +12,7 @@ from tests.trainables.exchange.exports import score_with_transformers
 from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, name_token_types, write_model
 from trainables.data.ranking_tokens import get_pair_special_tokens
 from trainables.exchange.classifier import load_classifier
-from trainables.exchange.export import load_cross_encoder, save_cross_encoder, save_sentence_encoder
+from trainables.exchange.saved_models import load_cross_encoder, save_cross_encoder, save_sentence_encoder
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
@@ -99,7 +99,7 @@ def test_fewer_layers_frozen_layers_and_added_tokens_are_exported(
 ) -> None:
     path = models[kind]
     tokenizer = load_tokenizer(path, ("[TURN]",))
-    settings = RankerModelSettings(layers=LAYERS - 1, frozen_layers=1)
+    settings = RankerModelSettings(num_layers=LAYERS - 1, frozen_layers=1)
     model = CrossEncoder(path, settings, seed=1, vocabulary_size=len(tokenizer), outputs=1).eval()
     expected = compute_scores(model, path)
     save_cross_encoder(model, path, tokenizer, MAX_LENGTH, tmp_path)

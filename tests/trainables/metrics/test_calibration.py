@@ -53,6 +53,9 @@ def test_sure_scores_do_not_overflow() -> None:
     assert negative_log_likelihood([np.inf, -np.inf], [1, 0]) == 0
     assert negative_log_likelihood([np.inf], [0]) == np.inf
     assert brier_score([1e4, -1e4], [0, 1]) == 1
+    assert expected_calibration_error([0.0, 0.0], [0, 1]) == 0
+    assert expected_calibration_error([1e4, -1e4], [1, 0]) == 0
+    assert expected_calibration_error([1e4, -1e4], [0, 1]) == 1
 
 
 @given(pairs, st.integers(1, 20))
@@ -81,7 +84,9 @@ def test_the_curve_is_that_of_plain_loops_and_the_calibration_error_its_gap(
     assert expected_calibration_error(scores, relevant, bins) == pytest.approx(gaps, abs=1e-12)
 
 
-@pytest.mark.parametrize("function", [brier_score, negative_log_likelihood, reliability_curve])
+@pytest.mark.parametrize(
+    "function", [brier_score, expected_calibration_error, negative_log_likelihood, reliability_curve]
+)
 @pytest.mark.parametrize(
     ("scores", "relevant", "message"),
     [

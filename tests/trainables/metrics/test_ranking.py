@@ -18,6 +18,7 @@ from trainables.metrics import (
     METRICS,
     average_precision,
     ndcg_at,
+    parse_recall_name,
     precision_at,
     rank_of_first_relevant,
     recall_at,
@@ -31,7 +32,7 @@ FUNCTIONS: dict[str, Function] = {
     "MRR": reciprocal_rank,
     "position": rank_of_first_relevant,
     **{f"nDCG@{k}": partial(ndcg_at, k) for k in (1, 3, 20)},
-    "R@2": partial(recall_at, 2),
+    **{f"R@{k}": partial(recall_at, k) for k in (1, 2, 3, 20)},
     **{f"P@{k}": partial(precision_at, k) for k in (1, 3, 20)},
     **{f"MRR@{k}": partial(reciprocal_rank_at, k) for k in (1, 3, 20)},
 }
@@ -39,14 +40,14 @@ ORACLES = {
     "MAP": ir_measures.AP,
     "MRR": ir_measures.RR,
     **{f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 3, 20)},
-    "R@2": ir_measures.R @ 2,
+    **{f"R@{k}": ir_measures.R @ k for k in (1, 2, 3, 20)},
     **{f"P@{k}": ir_measures.P @ k for k in (1, 3, 20)},
     **{f"MRR@{k}": ir_measures.RR @ k for k in (1, 3, 20)},
 }
 
 
 ELSEWHERE = {
-    "R<n>@<k>": "test_oracle.py",
+    "R<n>@<k>": "test_ranking.py, as R@<k>",
     "Judged@<k>": "test_unretrieved.py",
     "STS": "test_sts.py",
     "STS/<set>": "test_sts.py",
@@ -186,6 +187,19 @@ def test_one_relevant_document_has_a_precision_of_its_reciprocal_rank() -> None:
     np.testing.assert_allclose(rank_of_first_relevant(scores, labels), 1 + cumulated, rtol=1e-14)
 
 
+@pytest.mark.parametrize(("k", "relevant"), [(1, 1), (3, 1), (10, 1), (2, 4)])
+def test_a_constant_scorer_finds_its_share(k: int, relevant: int) -> None:
+    labels = np.arange(10)[None] < relevant
+    assert recall_at(k, np.zeros((1, 10)), labels)[0] == pytest.approx(k / 10, rel=1e-15)
+
+
+def test_names_of_recalls() -> None:
+    assert parse_recall_name("R10@1") == (10, 1)
+    for name in ("R10@11", "MAP", "R10@0", "R10", "r10@1"):
+        with pytest.raises(ValueError, match="not a metric"):
+            parse_recall_name(name)
+
+
 def test_the_slides_metric_is_10_minus_the_position() -> None:
     scores = np.arange(10, 0, -1)[None].repeat(2, axis=0)
     assert (10 - rank_of_first_relevant(scores, np.eye(10)[[0, 9]])).tolist() == [9, 0]
@@ -221,6 +235,6 @@ def test_grades_are_for_ndcg_alone_and_cutoffs_begin_at_1() -> None:
         if not name.startswith("nDCG"):
             with pytest.raises(ValueError, match="only 0 and 1"):
                 function([[1.0, 2.0]], [[2, 0]])
-    for with_cutoff in (ndcg_at, precision_at, reciprocal_rank_at):
+    for with_cutoff in (ndcg_at, precision_at, recall_at, reciprocal_rank_at):
         with pytest.raises(ValueError, match="at least 1"):
             with_cutoff(0, [[1.0, 2.0]], [[1, 0]])

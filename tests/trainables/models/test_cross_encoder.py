@@ -11,7 +11,7 @@ from tests.trainables.small import FROZEN, Fresh, World, finish, fresh_model, id
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import check_model_settings
-from trainables.rankers.runner import RankerData, RankerRun
+from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.specs.ranker import RankerModelSettings
 from trainables.training.frozen_features import make_token_batch
 from trainables.training.trainer import hash_weights

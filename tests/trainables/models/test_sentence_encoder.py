@@ -46,7 +46,9 @@ def below(model: SentenceEncoder, batch: PackedBatch) -> PackedBatch:
     return batch if model.lower is None else batch._replace(inputs=model.run_frozen_layers(batch))
 
 
-@pytest.mark.parametrize("settings", [{}, FROZEN, {"frozen_layers": 1, "layers": 2}], ids=["all", "frozen", "fewer"])
+@pytest.mark.parametrize(
+    "settings", [{}, FROZEN, {"frozen_layers": 1, "num_layers": 2}], ids=["all", "frozen", "fewer"]
+)
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_embeddings_are_those_of_transformers(
@@ -54,7 +56,10 @@ def test_embeddings_are_those_of_transformers(
 ) -> None:
     path = encoders.path(family)
     model = fresh(path, {"pooling": pooling, **settings})
-    batch, wanted = below(model, sentences(path)), expected(path, sentences(path), pooling, settings.get("layers", 3))
+    batch, wanted = (
+        below(model, sentences(path)),
+        expected(path, sentences(path), pooling, settings.get("num_layers", 3)),
+    )
     with torch.inference_mode():
         found = model(batch)
         first, second = model.encode_views(batch, NO_DROPOUT)
@@ -107,7 +112,7 @@ def test_the_dense_layer_is_the_seeds_own_and_all_that_is_fresh(encoders: Encode
 def test_fresh_layers_are_the_seeds_own_and_drawn_as_before_pretraining(encoders: Encoders, family: str) -> None:
     path = encoders.path(family)
     kept = fresh(path)
-    one, again, other = (fresh(path, {"fresh_layers": 2}, seed=seed) for seed in (1, 1, 2))
+    one, again, other = (fresh(path, {"reinit_layers": 2}, seed=seed) for seed in (1, 1, 2))
     whole = [name for name in kept.trainable_parameters() if not name.startswith(("upper.1.", "upper.2.", "head."))]
     assert whole
     assert all(torch.equal(kept.trainable_parameters()[name], one.trainable_parameters()[name]) for name in whole)

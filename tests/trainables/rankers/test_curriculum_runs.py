@@ -21,11 +21,11 @@ from tests.trainables.small import (
     job,
     specification,
 )
-from trainables.curriculum.settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty import cache as kept
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.precompute import precompute_inputs
-from trainables.rankers.runner import RankerData, RankerRun
+from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
 from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import MissingDifficultyScoresError
@@ -44,7 +44,7 @@ def place(world: World, tmp_path: Path) -> Path:
 
 
 def scorer(world: World, cache: Path) -> TrialSpec:
-    return job(world, cache, seed=SCORER_SEED, **UNIFORM).model_copy(update={"scores": True, "cuts": ()})
+    return job(world, cache, seed=SCORER_SEED, fork_points=(), **UNIFORM).model_copy(update={"saves_difficulty": True})
 
 
 def curricular(world: World, cache: Path, variant: LabelSmoothing = BASELINE, **settings: Any) -> TrialSpec:
@@ -56,12 +56,14 @@ def curricular(world: World, cache: Path, variant: LabelSmoothing = BASELINE, **
 
 
 def keep(world: World, cache: Path, action: str = "train") -> None:
-    for _ in save_difficulty_scores(RankerRun(scorer(world, cache).model_copy(update={"action": action}))):
+    run = RankerRun(scorer(world, cache).model_copy(update={"action": action}))
+    finish(run)
+    for _ in save_difficulty_scores(run):
         pass
 
 
 def ready(trial: TrialSpec) -> TrialSpec:
-    for _ in precompute_inputs(trial):
+    for _ in precompute(trial):
         pass
     return trial
 
@@ -82,7 +84,7 @@ def test_a_run_forked_at_any_stage_has_the_weights_of_the_unforked_one(world: Wo
 def test_an_interrupted_run_goes_on_with_the_same_batches(world: World, fresh: Fresh) -> None:
     whole = finish(ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear")))
     trial = ready(curricular(world, fresh(), T_LS, score="words_responses", pacing="linear"))
-    trial = trial.model_copy(update={"interval": 0.0, "cuts": ()})
+    trial = trial.model_copy(update={"checkpoint_interval": 0.0, "fork_points": ()})
     tries, outcome = 0, None
     while outcome is None:
         run = RankerRun(trial)
@@ -163,7 +165,8 @@ def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, pla
     result, steps = conducted(trial)
     ordinary = finish(job(world, fresh(), seed=SCORER_SEED, **UNIFORM))
     assert result["metric"] == ordinary.metric
-    assert steps == conducted(scorer(world, fresh()).model_copy(update={"scores": False}))[1] + 2  # a split a step
+    unscored = scorer(world, fresh()).model_copy(update={"saves_difficulty": False})
+    assert steps == conducted(unscored)[1] + 2  # a split a step
     made = difficulties(place)
     assert sorted(path.name.partition("-")[0] for path in made) == ["BERT_loss", "BERT_pred"]
     for path in made:

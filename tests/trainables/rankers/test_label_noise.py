@@ -32,9 +32,9 @@ from tests.trainables.small import (
 from trainables.data.negatives.selection import MAX_LABEL, MIN_LABEL, scale_global_max, scale_min_max
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
-from trainables.rankers.runner import RankerData, RankerRun
-from trainables.rankers.trainer import Pairs
-from trainables.specs.checkpoints import checkpoint_key
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import Pairs
+from trainables.specs.checkpoint_chain import checkpoint_key
 from trainables.specs.ranker import LabelSmoothing
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.specs.trial import TrialSpec

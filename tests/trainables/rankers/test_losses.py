@@ -7,8 +7,8 @@ import torch
 from tests.trainables.small import BATCH_SIZE, BATCHES, Fresh, World, batch, finish, job
 from trainables.losses import LOSSES
 from trainables.losses.objective import Objective
-from trainables.rankers.runner import RankerRun
-from trainables.specs.checkpoints import Segment, checkpoint_key
+from trainables.rankers.ranker_run import RankerRun
+from trainables.specs.checkpoint_chain import Segment, checkpoint_key
 from trainables.specs.ranker import LabelSmoothing
 
 TOTAL = BATCHES * BATCH_SIZE

@@ -10,8 +10,8 @@ import pytest
 
 from tests.trainables.processes import CONTEXT
 from tests.trainables.small import BASELINE, FROZEN, Fresh, World, job
-from trainables.rankers.precompute import precompute_inputs
-from trainables.rankers.runner import RankerData
+from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_run import RankerData
 from trainables.specs.trial import TrialSpec
 from trainables.training import frozen_features as features
 
@@ -46,7 +46,7 @@ def work(text: str, barrier: Any, told: Any) -> None:
     tokens._write_tokens = lambda *arguments: (done.append("tokens"), write(*arguments))  # type: ignore[assignment]
     features.FrozenFeatures.compute_part = lambda *arguments: (done.append(arguments[1]), compute(*arguments))  # type: ignore[assignment]
     barrier.wait()
-    parts = list(precompute_inputs(made))
+    parts = list(precompute(made))
     told.put((done, parts, RankerData(made).features.list_missing_parts()))
 
 
@@ -55,7 +55,7 @@ def alone(world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.Monkey
     """A run whose precompute one process did alone, and how many parts there were."""
     made = elsewhere(job(world, fresh(), BASELINE, FROZEN), tmp_path / "alone")
     monkeypatch.setattr(features, "TEXTS_PER_PART", SMALL)
-    parts = list(precompute_inputs(made))
+    parts = list(precompute(made))
     assert [part.done for part in parts] == list(range(1, parts[-1].total + 1))
     assert parts[-1].total > 5
     return made, parts[-1].total
@@ -78,12 +78,12 @@ def test_processes_share_it_and_nothing_is_computed_twice(alone: tuple[TrialSpec
 def test_it_goes_on_where_a_process_was_stopped(alone: tuple[TrialSpec, int], tmp_path: Path) -> None:
     made, total = alone
     again = elsewhere(made, tmp_path / "again")
-    begun = precompute_inputs(again)
+    begun = precompute(again)
     for _ in range(3):
         next(begun)
-    assert [part.done for part in precompute_inputs(again)] == list(range(4, total + 1))
+    assert [part.done for part in precompute(again)] == list(range(4, total + 1))
     assert contents(again.cache) == contents(made.cache)
-    assert list(begun) == list(precompute_inputs(again)) == []
+    assert list(begun) == list(precompute(again)) == []
 
 
 def test_parts_do_not_show_in_what_is_read(alone: tuple[TrialSpec, int]) -> None:

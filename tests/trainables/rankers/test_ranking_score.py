@@ -10,9 +10,9 @@ import torch
 
 from tests.trainables.small import FROZEN, T_WSLS, Fresh, World, finish, job
 from trainables.metrics import recall_at
-from trainables.rankers import plugin
+from trainables.rankers import ranker_backend
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.runner import RankerRun
+from trainables.rankers.ranker_run import RankerRun
 from trainables.specs.ranker import RankerModelSettings
 
 SINGLE = {"ranking_score": "relevant_logit"}
@@ -68,8 +68,8 @@ def test_runs_of_both_scores_share_no_learning_curve(world: World, fresh: Fresh)
 def test_calibration_is_measured_only_where_a_probability_follows(world: World, fresh: Fresh) -> None:
     frame = pd.DataFrame({"relevant": [1, 0]})
     scores, cache = np.array([1.0, -1.0]), fresh()
-    assert plugin.compute_extra_metrics(job(world, cache, T_WSLS), scores, frame).keys() == {"ECE"}
-    assert plugin.compute_extra_metrics(job(world, cache, T_WSLS, SINGLE), scores, frame) == {}
+    assert ranker_backend.compute_extra_metrics(job(world, cache, T_WSLS), scores, frame).keys() == {"ECE"}
+    assert ranker_backend.compute_extra_metrics(job(world, cache, T_WSLS, SINGLE), scores, frame) == {}
 
 
 def test_difficulties_are_of_probabilities_whatever_ranks_the_candidates(world: World, tmp_path: Path) -> None:
@@ -78,8 +78,11 @@ def test_difficulties_are_of_probabilities_whatever_ranks_the_candidates(world: 
         cache = tmp_path / name
         target = cache / "prepared" / world.prepared.fingerprint
         shutil.copytree(world.prepared.folder, target, ignore=shutil.ignore_patterns("difficulty"))
-        trial = job(world, cache, model=model, sampling="uniform").model_copy(update={"scores": True, "cuts": ()})
-        for _ in save_difficulty_scores(RankerRun(trial)):
+        trial = job(world, cache, model=model, fork_points=(), sampling="uniform").model_copy(
+            update={"saves_difficulty": True}
+        )
+        finish(run := RankerRun(trial))
+        for _ in save_difficulty_scores(run):
             pass
         tables.append([pd.read_parquet(path) for path in sorted((target / "difficulty").glob("BERT_*.parquet"))])
     assert len(tables[0]) == 2

@@ -12,8 +12,8 @@ from tests.trainables.data.test_first_stage import SPLITS, write_collection
 from tests.trainables.small import FROZEN, World, finish, job
 from trainables.data.ranking_preparation import prepare_data
 from trainables.metrics import expected_calibration_error
-from trainables.rankers import plugin, runner
-from trainables.rankers.runner import RankerData
+from trainables.rankers import ranker_backend, ranker_run
+from trainables.rankers.ranker_run import RankerData
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.trial import TrialSpec
 
@@ -47,7 +47,7 @@ def evaluate_with_ir_measures(scores: pd.DataFrame, metric: str) -> float:
 
 def score(trial: TrialSpec) -> tuple[float, pd.DataFrame]:
     outcome = finish(trial)
-    frame = plugin.load_scored_pairs(trial, outcome.split).assign(score=outcome.scores)
+    frame = ranker_backend.load_scored_pairs(trial, outcome.split).assign(score=outcome.scores)
     frame.attrs["split"] = outcome.split
     return outcome.metric, frame
 
@@ -83,7 +83,7 @@ def test_calibration_is_that_of_the_candidates(retrieved: World, tmp_path: Path)
     _, frame = score(trial)
     found = frame[frame["score"] > -np.inf]
     expected = expected_calibration_error(found["score"].to_numpy(), found["relevant"].to_numpy())
-    assert plugin.compute_extra_metrics(trial, frame["score"].to_numpy(), frame)["ECE"] == expected
+    assert ranker_backend.compute_extra_metrics(trial, frame["score"].to_numpy(), frame)["ECE"] == expected
 
 
 def test_many_retrieved_pairs_are_scored_without_being_stored(
@@ -97,7 +97,7 @@ def test_many_retrieved_pairs_are_scored_without_being_stored(
         return finish(trial).scores, RankerData(trial).features.n_stored
 
     (stored, n_all), n_pairs = run("stored"), len(retrieved.prepared.read_candidates())
-    monkeypatch.setattr(runner, "_MAX_RETRIEVED_TOKENS", 100)
+    monkeypatch.setattr(ranker_run, "_MAX_RETRIEVED_TOKENS", 100)
     (computed, n_train), (again, _) = run("computed"), run("again")
     assert (n_all, n_train) == (n_pairs, len(retrieved.prepared.read_candidates("train")))
     np.testing.assert_array_equal(computed, again)

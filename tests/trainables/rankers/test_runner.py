@@ -28,8 +28,8 @@ from tests.trainables.small import (
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import PackedBatch
 from trainables.models.scoring import Precision
-from trainables.rankers.runner import RankerData, RankerRun
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.ranker import LabelSmoothing
 
 
@@ -37,7 +37,8 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
     here = finish(job(world, fresh(), T_WSLS))
     elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
     code = (
-        "import sys; from trainables.specs.trial import TrialSpec; from trainables.rankers.runner import RankerRun\n"
+        "import sys; from trainables.specs.trial import TrialSpec\n"
+        "from trainables.rankers.ranker_run import RankerRun\n"
         "run = RankerRun(TrialSpec.model_validate_json(sys.argv[1]))\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights_hash, outcome.metric)"
@@ -121,7 +122,7 @@ def test_a_finished_run_is_not_trained_again_but_tested(world: World, fresh: Fre
 
 def test_evaluating_more_often_or_remembering_less_changes_no_bit(world: World, fresh: Fresh) -> None:
     often = finish(job(world, fresh(), T_LS, evaluations=BATCHES))
-    seldom = finish(job(world, fresh(), T_LS, cuts=(), evaluations=1))
+    seldom = finish(job(world, fresh(), T_LS, fork_points=(), evaluations=1))
     assert often.weights_hash == seldom.weights_hash
     assert sum("dev/R5@1" in row for row in often.history) == BATCHES
 
@@ -181,7 +182,7 @@ def test_each_split_is_scored_in_its_precision(
     trial = job(world, fresh(), T_LS, **settings)
     outcomes = {"dev": finish(trial), "test": finish(trial.model_copy(update={"action": "test"}))}
     run = RankerRun(trial)
-    run.train_to_end()
+    finish(run)
     for split, precision in expected.items():
         pairs = run.data.select_pairs(split)
         precisions: tuple[Precision, Precision] = ("fp32", "bf16")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.trainables.small import BATCH_SIZE, Fresh, World, finish, job
 from trainables.data.teacher import get_teacher_path, write_teacher_scores
-from trainables.rankers.runner import RankerRun
+from trainables.rankers.ranker_run import RankerRun
 from trainables.specs.ranker import LabelSmoothing
 
 LENGTH = {"instances": 40 * BATCH_SIZE, "dropout": 0.0}

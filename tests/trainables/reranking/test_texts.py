@@ -52,7 +52,7 @@ def test_a_dataset_of_ir_datasets_is_read(monkeypatch: pytest.MonkeyPatch, tmp_p
     with pytest.raises(UserError, match="--documents: ir_datasets has no 'nothing-here'"):
         read("irds:nothing-here")
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(UserError, match=r"--documents: .* not installed; expected the extra irds"):
+    with pytest.raises(UserError, match=r"--documents: .* not installed"):
         read("irds:own-reranking")
 
 

@@ -11,7 +11,7 @@ from tests.study.command import merged
 from tests.trainables.encoders import Encoders
 from trainables.data.sentence_dataset import SentenceDataset, prepare_data
 from trainables.models import pretrained as weights
-from trainables.sentence_encoders.data import check_data, describe_data, summarize_data
+from trainables.sentence_encoders.encoder_data import check_data, describe_data, summarize_data
 from trainables.utils.errors import UserError
 
 SMALL = ("training.instances=128", "training.batch_size=64", "training.epochs=none", "training.evaluations=2")

@@ -13,16 +13,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.trainables.encoders import BATCH_SIZE, BATCHES, CUTS, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
+from tests.trainables.encoders import BATCH_SIZE, BATCHES, FORK_POINTS, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
 from tests.trainables.processes import CONTEXT, begin
 from tests.trainables.small import finish
 from trainables.metrics import get_measure
 from trainables.models.pretrained import check_model_settings
 from trainables.models.scoring import Precision
-from trainables.sentence_encoders import plugin as encoding
-from trainables.sentence_encoders.runner import EncoderRun
-from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
+from trainables.sentence_encoders import encoder_backend as encoding
+from trainables.sentence_encoders.encoder_run import EncoderRun
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer
+from trainables.specs.checkpoint_chain import BestEvaluation, checkpoint_key
 from trainables.specs.sentence_encoder import NoiseSmoothing
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.resume import ResumableTraining
@@ -45,7 +45,7 @@ def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
     elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
     code = (
         "import sys; from trainables.specs.trial import TrialSpec\n"
-        "from trainables.sentence_encoders.plugin import start_run\n"
+        "from trainables.sentence_encoders.encoder_backend import start_run\n"
         "run = start_run(TrialSpec.model_validate_json(sys.argv[1]), lambda: None)\n"
         "while (outcome := run.advance()) is None: pass\n"
         "print(outcome.weights_hash, outcome.metric)"
@@ -114,7 +114,7 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 
     monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
     while True:
-        trial = job(encoders, encoders.fresh(), variant, cuts=(), **settings).model_copy(update={"interval": 0.0})
+        trial = job(encoders, encoders.fresh(), variant, fork_points=(), **settings, interval=0.0)
         left = deaths + 1
         try:
             found = finish(trial)
@@ -133,7 +133,7 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 def test_a_run_whose_process_is_killed_ends_the_same(encoders: Encoders) -> None:
     settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20, "checkpoint": "STS"}
     whole = finish(job(encoders, encoders.fresh(), T_GS, **settings))
-    trial = job(encoders, encoders.fresh(), T_GS, **settings).model_copy(update={"interval": 0.0})
+    trial = job(encoders, encoders.fresh(), T_GS, **settings, interval=0.0)
     (process,) = begin(trial)
     process.wait(lambda: process.seen.value > 30 * BATCH_SIZE)
     process.kill()
@@ -213,10 +213,10 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(encoders: Encoders) -> 
 def test_a_state_has_weights_and_moments_of_what_is_trained_alone(encoders: Encoders) -> None:
     trial = job(encoders, encoders.fresh(), GS, FROZEN)
     finish(trial)
-    folders = [trial.cache / "stages" / checkpoint_key(trial.specification, stop) for stop in (*CUTS, TOTAL)]
+    folders = [trial.cache / "stages" / checkpoint_key(trial.specification, stop) for stop in (*FORK_POINTS, TOTAL)]
     names = [set(load_file(folder / "state.safetensors")) for folder in folders]
     kinds = [{name.partition("/")[0] for name in own} for own in names]
-    assert kinds == [{"weights", "step", "exp_avg", "exp_avg_sq"}] * len(CUTS) + [{"weights"}]
+    assert kinds == [{"weights", "step", "exp_avg", "exp_avg_sq"}] * len(FORK_POINTS) + [{"weights"}]
     assert not any("lower" in name for own in names for name in own)
     assert "weights/head.weight" in names[-1]
 

@@ -8,7 +8,7 @@ import pytest
 from trainables.data.sentence_dataset import prepare_data
 from trainables.metrics import get_measure
 from trainables.models.pretrained import hash_model_files, resolve_model_path
-from trainables.sentence_encoders.runner import EncoderRun
+from trainables.sentence_encoders.encoder_run import EncoderRun
 from trainables.specs.environment import detect_environment
 from trainables.specs.sentence_encoder import EncoderRunSpec, EncoderTaskSettings
 from trainables.specs.trial import TrialSpec

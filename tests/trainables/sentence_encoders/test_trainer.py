@@ -13,8 +13,8 @@ from tests.trainables.encoders import BATCH_SIZE, BATCHES, FROZEN, GS, SIMCSE, T
 from tests.trainables.small import finish, padded
 from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.packing import PackedBatch
-from trainables.sentence_encoders import trainer as encoder_training
-from trainables.sentence_encoders.runner import EncoderRun
+from trainables.sentence_encoders import encoder_trainer as encoder_training
+from trainables.sentence_encoders.encoder_run import EncoderRun
 from trainables.specs.sentence_encoder import NoiseSmoothing
 from trainables.training.batching import sample_by_epoch
 
@@ -46,7 +46,7 @@ def test_training_is_plain_simcse_in_torch(
 ) -> None:
     path, temperature = encoders.path(family), 0.1
     settings = {"dropout": 0.0, "weight_decay": 0.1, "adam_epsilon": 1e-3, "temperature": temperature}
-    run = EncoderRun(job(encoders, encoders.fresh(), variant, {"pooling": pooling}, path, cuts=(), **settings))
+    run = EncoderRun(job(encoders, encoders.fresh(), variant, {"pooling": pooling}, path, fork_points=(), **settings))
     base, model = AutoModel.from_pretrained(path, add_pooling_layer=False).eval(), run.trainer.model
     head = nn.Linear(32, 32) if pooling == "cls" else None
     if head is not None and model.head is not None:
@@ -141,7 +141,7 @@ def test_every_sentence_of_an_evaluation_is_encoded_once(encoders: Encoders, mon
 
 def test_an_epoch_is_every_sentence_once(encoders: Encoders, monkeypatch: pytest.MonkeyPatch) -> None:
     count = len(encoders.prepared.read_sentences())
-    trial = job(encoders, encoders.fresh(), instances=2 * count, batch_size=count // 2, evaluations=1, cuts=())
+    trial = job(encoders, encoders.fresh(), instances=2 * count, batch_size=count // 2, evaluations=1, fork_points=())
     run, read = EncoderRun(trial), list[list[int]]()
     take = type(run.data).read
     monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.append(rows.tolist()), take(data, rows))[1])
@@ -156,7 +156,7 @@ def test_no_batch_holds_a_sentence_twice_and_what_an_epoch_leaves_out_changes(
     encoders: Encoders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = len(encoders.prepared.read_sentences())
-    run = EncoderRun(job(encoders, encoders.fresh(), instances=9 * 64, batch_size=64, evaluations=1, cuts=()))
+    run = EncoderRun(job(encoders, encoders.fresh(), instances=9 * 64, batch_size=64, evaluations=1, fork_points=()))
     read, take = list[list[int]](), type(run.data).read
     monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.append(rows.tolist()), take(data, rows))[1])
     finish(run)
@@ -175,7 +175,7 @@ def test_dropout_is_drawn_anew_at_every_step(
     monkeypatch.setattr(encoder_training, "sample_batch", lambda seed, step, sentences, size: np.arange(size))
     losses = {}
     for rate in (0.0, 0.3):
-        settings = {"dropout": rate, "learning_rate": 1e-12, "cuts": (), "precision": precision}
+        settings = {"dropout": rate, "learning_rate": 1e-12, "fork_points": (), "precision": precision}
         history = finish(job(encoders, encoders.fresh(), **settings)).history
         losses[rate] = {row["train/loss"] for row in history if "train/loss" in row}
     assert len(losses[0.0]) == 1

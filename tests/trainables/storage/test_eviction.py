@@ -86,7 +86,7 @@ def test_what_is_no_checkpoint_is_never_evicted(tmp_path: Path, kind: str) -> No
         kept.put_file(path, tmp_path / "file")
     found = evict(kept, set, 10)
     assert (found.removed, found.remaining_bytes) == ([A], 0)
-    assert {*kept.list_paths()} == {*mine, f"{B}/{MANIFEST}"}
+    assert {file.path for file in kept.list_files()} == {*mine, f"{B}/{MANIFEST}"}
 
 
 @given(st.integers(0, 6), st.integers(0, 70), st.integers(0, 30))

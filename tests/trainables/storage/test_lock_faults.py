@@ -102,7 +102,7 @@ def test_a_stretch_whose_state_is_saved_does_not_fail(
 ) -> None:
     whole = finish(job(world, fresh(), LS))
     cache = fresh()
-    trial = job(world, cache, LS).model_copy(update={"stages": place(kind, cache), "interval": 0.0})
+    trial = job(world, cache, LS, interval=0.0).model_copy(update={"checkpoints": place(kind, cache)})
     for owner, name in ((os, "rename"), (MemoryFileSystem, "rm_file")):
         broken(monkeypatch, owner, name, OSError(number, os.strerror(number)))
     for name in ("rm", "pipe_file"):  # of slots; the notes of when a state was last used

@@ -55,7 +55,7 @@ def test_a_folder_takes_the_same_requests_however_many_there_are(stored: int) ->
             assert {path.name for path in folder.iterdir()} == {"state", MANIFEST}
 
     assert requests_of(read) == {"list": 1, "get": 2}
-    assert requests_of(lambda: kept.get_folder_size("key")) == {"list": 1}
+    assert requests_of(lambda: list(kept.list_files("key"))) == {"list": 1}
     assert requests_of(lambda: kept.remove("key")) == {"list": 2, "delete": 2}
     assert requests_of(lambda: kept.remove("key")) == {"list": 1}
     assert len(kept.list_folders()) == stored
@@ -68,7 +68,6 @@ def test_a_listing_is_one_request_for_every_thousand_files(stored: int) -> None:
     kept, pages = open_storage(PLACE), max(1, -(-2 * stored // 1000))
     assert requests_of(lambda: list(kept.list_files())) == {"list": pages}
     assert requests_of(kept.list_folders) == {"list": pages + -(-stored // 1000)}
-    assert requests_of(kept.list_paths) == {"list": pages}
     assert len(kept.list_folders()) == len(group_entries(kept.list_files())) == stored
 
 

@@ -8,12 +8,24 @@ import pytest
 from safetensors.torch import load_file
 
 from tests.trainables.processes import begin
-from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, CUTS, FROZEN, LS, T_LS, Fresh, World, finish, job
+from tests.trainables.small import (
+    BASELINE,
+    BATCH_SIZE,
+    BATCHES,
+    FORK_POINTS,
+    FROZEN,
+    LS,
+    T_LS,
+    Fresh,
+    World,
+    finish,
+    job,
+)
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.models.scoring import Precision
-from trainables.rankers.runner import RankerRun
-from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.checkpoints import BestEvaluation, checkpoint_key
+from trainables.rankers.ranker_run import RankerRun
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
+from trainables.specs.checkpoint_chain import BestEvaluation, checkpoint_key
 from trainables.specs.ranker import LabelSmoothing
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.resume import ResumableTraining
@@ -134,7 +146,7 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 
     monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
     while True:
-        trial = chosen(world, fresh(), variant, cuts=(), evaluations=parts).model_copy(update={"interval": 0.0})
+        trial = chosen(world, fresh(), variant, fork_points=(), evaluations=parts, interval=0.0)
         left = deaths + 1
         try:
             found = finish(trial)
@@ -153,7 +165,7 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh) -> None:
     settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20}
     whole = finish(chosen(world, fresh(), **settings))
-    trial = chosen(world, fresh(), **settings).model_copy(update={"interval": 0.0})
+    trial = chosen(world, fresh(), **settings, interval=0.0)
     (process,) = begin(trial)
     process.wait(lambda: process.seen.value > 30 * BATCH_SIZE)
     process.kill()
@@ -194,17 +206,17 @@ def test_a_state_holds_the_best_weights_where_they_are_not_its_own(world: World,
     trial = chosen(world, fresh(), LS, checkpoint=checkpoint)
     outcome = finish(trial)
     kinds = {}
-    for stop in (*CUTS, TOTAL):
+    for stop in (*FORK_POINTS, TOTAL):
         key = checkpoint_key(trial.specification, stop)
         tensors = load_file(trial.cache / "stages" / key / "state.safetensors")
         kinds[stop] = {name.partition("/")[0] for name in tensors}
     moments = {"step", "exp_avg", "exp_avg_sq"}
-    assert all(kinds[stop] - {"best"} == {"weights", *moments} for stop in CUTS)
+    assert all(kinds[stop] - {"best"} == {"weights", *moments} for stop in FORK_POINTS)
     assert kinds[TOTAL] == {"weights"}
-    holding = [stop for stop in CUTS if "best" in kinds[stop]]
+    holding = [stop for stop in FORK_POINTS if "best" in kinds[stop]]
     best = outcome.best_evaluation.instances if outcome.best_evaluation else TOTAL
     assert best in (2 * BATCH_SIZE, TOTAL)
-    assert holding == [stop for stop in CUTS if stop > best]
+    assert holding == [stop for stop in FORK_POINTS if stop > best]
 
 
 def test_one_evaluation_is_the_last(world: World, fresh: Fresh) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tests.trainables.storages import DAMAGES, KINDS, content, missing, place, write
-from trainables.specs.checkpoints import BestEvaluation, Checkpoint, TrainedBy
+from trainables.specs.checkpoint_chain import BestEvaluation, Checkpoint, TrainedBy
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
-from trainables.training import checkpoints
 from trainables.training.checkpoints import CheckpointStore
 
 
@@ -103,7 +103,7 @@ def mapped(path: Path) -> dict[str, torch.Tensor]:
     return {"a": torch.tensor(torch.UntypedStorage.from_file(str(path), shared=False, nbytes=8))}
 
 
-@pytest.mark.parametrize("read", [checkpoints.load_file, mapped], ids=["open", "map"])
+@pytest.mark.parametrize("read", [load_file, mapped], ids=["open", "map"])
 def test_a_state_that_another_process_removes_while_it_is_read_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], dict[str, torch.Tensor]]
 ) -> None:
@@ -115,6 +115,6 @@ def test_a_state_that_another_process_removes_while_it_is_read_is_none(
         kept.storage.remove("key")
         return read(path)
 
-    monkeypatch.setattr(checkpoints, "load_file", late)
+    monkeypatch.setattr("safetensors.torch.load_file", late)
     assert kept.load("key") is None
     assert kept.damage_messages == []

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tests.trainables.small import T_WSLS, Fresh, World, finish, job
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.rankers.runner import RankerRun
+from trainables.rankers.ranker_run import RankerRun
 from trainables.training.embedding_optimizer import EmbeddingOptimizer
 
 TOKENS, SIZE = 70, 16

@@ -13,8 +13,8 @@ from tests.trainables import encoders as sentences
 from tests.trainables import small
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import World, finish
-from trainables.rankers.runner import RankerData
-from trainables.sentence_encoders.runner import EncoderData
+from trainables.rankers.ranker_run import RankerData
+from trainables.sentence_encoders.encoder_run import EncoderData
 from trainables.specs.trial import TrialSpec
 from trainables.training import frozen_features
 from trainables.training.frozen_features import EncoderInputs, count_texts_within, make_token_batch

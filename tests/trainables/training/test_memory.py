@@ -15,8 +15,8 @@ import numpy as np, torch
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.specs.ranker import RankerModelSettings, RankerTrainingSettings, LabelSmoothing
-from trainables.specs.checkpoints import Segment
-from trainables.rankers.trainer import Pairs, RankerTrainer
+from trainables.specs.checkpoint_chain import Segment
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 
 model, length, cases = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 

@@ -13,7 +13,7 @@ from tests.trainables.small import (
     BASELINE,
     BATCH_SIZE,
     BATCHES,
-    CUTS,
+    FORK_POINTS,
     FROZEN,
     LS,
     T_LS,
@@ -25,8 +25,8 @@ from tests.trainables.small import (
 )
 from tests.trainables.storages import empty, flipped, missing, truncated
 from trainables.losses import LOSSES
-from trainables.rankers.runner import RankerRun
-from trainables.specs.checkpoints import checkpoint_key, plan_checkpoints
+from trainables.rankers.ranker_run import RankerRun
+from trainables.specs.checkpoint_chain import checkpoint_key, plan_checkpoints
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.utils.system import get_machine_id
 
@@ -44,7 +44,7 @@ def same(one: TrialResult, other: TrialResult) -> bool:
 )
 def test_an_interrupted_run_loses_at_most_the_interval(world: World, fresh: Fresh, variant: object) -> None:
     whole = finish(job(world, fresh(), variant))
-    trial = job(world, fresh(), variant, cuts=()).model_copy(update={"interval": 0.0})
+    trial = job(world, fresh(), variant, fork_points=(), interval=0.0)
     tries, start = 0, 0
     while True:
         run = RankerRun(trial)
@@ -84,7 +84,7 @@ def test_a_run_without_interruption_within_the_interval_keeps_no_slot(world: Wor
     trial = job(world, fresh(), LS)
     finish(trial)
     names = {path.name for path in (trial.cache / "stages").iterdir()}
-    assert names == {checkpoint_key(trial.specification, stop) for stop in (*CUTS, TOTAL)}
+    assert names == {checkpoint_key(trial.specification, stop) for stop in (*FORK_POINTS, TOTAL)}
 
 
 DAMAGED = [("state.safetensors", damage) for damage in (truncated, flipped, empty, missing)]
@@ -95,8 +95,8 @@ DAMAGED += [("stage.json", flipped), ("stage.json", missing)]
 def test_what_is_damaged_is_told_and_trained_again(world: World, fresh: Fresh, place: str) -> None:
     """The other kinds of damage are in test_checkpoints.py."""
     whole = finish(job(world, fresh(), T_LS, FROZEN))
-    trial = job(world, fresh(), T_LS, FROZEN, cuts=CUTS if place == "*" else (), evaluations=4)
-    trial = trial.model_copy(update={"interval": 0.0 if place != "*" else 60.0})
+    trial = job(world, fresh(), T_LS, FROZEN, fork_points=FORK_POINTS if place == "*" else (), evaluations=4)
+    trial = trial.model_copy(update={"checkpoint_interval": 0.0 if place != "*" else 60.0})
     run = RankerRun(trial)
     _steps(run, 3)
     run.close()
@@ -153,7 +153,7 @@ def test_a_run_that_is_overtaken_goes_on_from_there(world: World, fresh: Fresh) 
 
 def test_a_killed_claimant_is_replaced_and_what_it_kept_is_not_trained_again(world: World, fresh: Fresh) -> None:
     expected = finish(job(world, fresh(), LS, instances=LONG))
-    trial = job(world, fresh(), LS, instances=LONG).model_copy(update={"interval": 0.0})
+    trial = job(world, fresh(), LS, instances=LONG, interval=0.0)
     (first,) = begin(trial)
     first.wait(lambda: first.seen.value > 10 * BATCH_SIZE)
     (second,) = begin(trial)
@@ -211,7 +211,7 @@ def test_states_may_lie_on_any_file_system(world: World, fresh: Fresh, tmp_path:
     place = f"{kind}://{tmp_path}/stages"
     whole = finish(job(world, fresh(), T_LS))
     for variant in (LS, T_LS):
-        outcome = finish(job(world, fresh(), variant).model_copy(update={"stages": place, "interval": 0.0}))
+        outcome = finish(job(world, fresh(), variant, interval=0.0).model_copy(update={"checkpoints": place}))
     assert same(outcome, whole)
     assert (outcome.instances_trained, outcome.instances_reused) == (TOTAL - 16, 16)
 
@@ -220,9 +220,8 @@ def test_while_it_waits_for_another_run_it_says_so(world: World, fresh: Fresh) -
     trial = job(world, fresh(), LS)
     stages = trial.cache / "stages"
     stages.mkdir(exist_ok=True)
-    claim = (
-        stages / f"{checkpoint_key(trial.specification, plan_checkpoints(trial.specification, trial.cuts)[0])}.claim"
-    )
+    first, *_ = plan_checkpoints(trial.specification, trial.fork_points)
+    claim = stages / f"{checkpoint_key(trial.specification, first)}.claim"
     claim.write_text("00000000 1 of-another-machine")
     calls = 0
 

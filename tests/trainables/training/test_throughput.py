@@ -9,8 +9,8 @@ from tests.trainables import encoders as sentences
 from tests.trainables import small
 from tests.trainables.encoders import Encoders
 from tests.trainables.small import Fresh, World
-from trainables.rankers import plugin as rankers
-from trainables.sentence_encoders import plugin as sentence_encoders
+from trainables.rankers import ranker_backend as rankers
+from trainables.sentence_encoders import encoder_backend as sentence_encoders
 from trainables.specs.plugin import Throughput
 
 

@@ -28,9 +28,9 @@ from tests.trainables.small import (
     padded,
 )
 from trainables.models.packing import PackedBatch
-from trainables.rankers.runner import RankerData, RankerRun
-from trainables.rankers.trainer import RankerTrainer
-from trainables.specs.checkpoints import Checkpoint, Segment
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import RankerTrainer
+from trainables.specs.checkpoint_chain import Checkpoint, Segment
 from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings
 from trainables.training.frozen_features import make_token_batch
 from trainables.training.trainer import learning_rate_factor

@@ -1,14 +1,14 @@
 """Reads the run of a first stage whose documents are the candidates of dev and test queries: `task.candidates_run`."""
 
-import os
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from trainables.data.files.run_file import Run, read_run, sort_pairs
+from trainables.data.files.readers import require_path
 from trainables.specs.ranking_task import PoolName, RankerTaskSettings
+from trainables.text.trec_files import TrecRun, read_trec_run
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -29,34 +29,22 @@ class Ranking(NamedTuple):
 def read_candidates_run(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> dict[str, Ranking]:
     """Return the first documents of each query, by query id: `settings.retrieval_depth` of them, and a few more.
 
-    Args:
-        settings: Settings of the task.
-        log: Called with a line for each file whose ranks contradict its scores or have gaps.
-
     Raises:
         UserError: If a file cannot be read or is malformed, or if two files have the same query.
     """
     rankings, sources = dict[str, Ranking](), dict[str, Path]()
     for path, run in _read_files(settings, log):
-        order = sort_pairs(run)
-        queries, documents = run.queries.to_pylist(), run.documents.to_pylist()
-        bounds = np.searchsorted(run.query_codes[order], np.arange(len(queries) + 1)).tolist()
-        names, scores = run.document_codes[order].tolist(), run.scores[order]
-        for query, first, end in zip(queries, bounds[:-1], bounds[1:], strict=True):
+        for query, rows in run.rows.items():
             if query in rankings:
                 raise UserError(str(path), f"query {query}, which {sources[query]} has", "each query in one file")
-            rankings[query] = Ranking([documents[code] for code in names[first:end]], scores[first:end])
+            order = rows[np.argsort(-run.scores[rows], kind="stable")]
+            rankings[query] = Ranking(run.get_document_ids(order), run.scores[order])
             sources[query] = path
     return rankings
 
 
 def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: Set[str]) -> set[str] | None:
     """Return the ids of the documents that a study needs of a collection, or None if it needs all.
-
-    Args:
-        settings: Settings of the task. The documents of its candidates' run are needed.
-        default: The task's own pool.
-        judged: Ids of the judged documents.
 
     Raises:
         UserError: If a run cannot be read.
@@ -67,8 +55,10 @@ def select_needed_ids(settings: RankerTaskSettings, default: PoolName, judged: S
     return set(judged).union(*retrieved)
 
 
-def _read_files(settings: RankerTaskSettings, log: Callable[[str], object] | None = None) -> Iterator[tuple[Path, Run]]:
+def _read_files(
+    settings: RankerTaskSettings, log: Callable[[str], object] | None = None
+) -> Iterator[tuple[Path, TrecRun]]:
+    depth = settings.retrieval_depth
     for name in settings.candidates_run:
-        path = Path(os.path.expanduser(name)).absolute()
-        depth = settings.retrieval_depth
-        yield path, read_run(path, depth and depth + _SPARE, KEY, log)
+        path = require_path(name, KEY, "a run, which may be gzipped").absolute()
+        yield path, read_trec_run(path, depth and depth + _SPARE, log)

@@ -1,61 +1,25 @@
-"""Strict readers of text files.
-
-Every mistake raises an error that names the file, the line and what was expected. Nothing is guessed.
-"""
+"""Strict readers of the files of a task: tables, JSON lines and folders. Nothing is guessed."""
 
 import csv
-import gzip
 import hashlib
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.text.trec_lines import split_fields
-from trainables.utils.errors import UTF8_TEXT, UserError
+from trainables.text.text_files import FileLocation, quote_text, read_lines
+from trainables.utils.errors import UserError
 
 T = TypeVar("T", str, list[Any], dict[str, Any])
 
-MAX_LINE_BYTES = 10_000_000
-"""Most bytes of a line. A line is held in memory, so a large file without line ends must be refused."""
-MAX_QUOTED_LENGTH = 60
-"""Most characters of a file's text that an error quotes."""
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-class FileLocation(NamedTuple):
-    """Location of something in a file, for error messages."""
-
-    file: Path
-    line: int
-    """Line number, from 1."""
-
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.line}"
-
-
-def quote_text(text: str) -> str:
-    """Return the text in quotes on one line, cut to `MAX_QUOTED_LENGTH` characters.
-
-    Example:
-        >>> print(quote_text("a long text " * 10))
-        'a long text a long text a long text a long text a long te...'
-    """
-    return repr(text if len(text) <= MAX_QUOTED_LENGTH else text[: MAX_QUOTED_LENGTH - 3] + "...")
 
 
 def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
     """Return `settings.path`, which exists.
-
-    Args:
-        settings: Settings of the task.
-        expected: What should be at the path, for the error message.
 
     Raises:
         UserError: If the path is None or does not exist.
@@ -65,11 +29,6 @@ def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
 
 def require_path(value: str | None, key: str, expected: str) -> Path:
     """Return the path under a key of the study file, which exists.
-
-    Args:
-        value: The path; `~` is expanded.
-        key: The key, for the error message.
-        expected: What should be at the path, for the error message.
 
     Raises:
         UserError: If the path is None or does not exist.
@@ -125,11 +84,6 @@ def find_optional_file(folder: Path, name: str) -> Path | None:
 def check_dev_share(settings: RankerTaskSettings, dev: Path | str | None, missing: str) -> None:
     """Check that a task has either a development set or `settings.dev_share`.
 
-    Args:
-        settings: Settings of the task.
-        dev: The development set, or None if there is none.
-        missing: What is wrong without a development set, for the error message.
-
     Raises:
         UserError: If there are both or neither.
     """
@@ -153,72 +107,22 @@ def hash_file_stats(paths: Iterable[Path]) -> str:
     return hasher.hexdigest()
 
 
-def read_lines(path: Path) -> Iterator[tuple[FileLocation, str]]:
-    """Yield location and text of every line of a UTF-8 file.
-
-    The text does not include the line end (LF or CR LF). The file may be plain or gzipped, independent of its name.
-
-    Raises:
-        UserError: If the file is not readable or its gzip is broken, or if a line has more than 10 MB, is not UTF-8 or
-            contains a NUL byte.
-    """
-    number = 0
-    try:
-        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw as stream:
-            while line := stream.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                location = FileLocation(path, number)
-                if len(line) > MAX_LINE_BYTES:
-                    raise UserError(str(location), f"more than {MAX_LINE_BYTES} bytes", "a shorter line")
-                if number == 1:
-                    line = line.removeprefix(_BYTE_ORDER_MARK)
-                try:
-                    text = line.decode()
-                except UnicodeDecodeError as error:
-                    raise UserError(str(location), "not UTF-8", UTF8_TEXT) from error
-                if "\0" in text:
-                    raise UserError(str(location), "a NUL byte", "text")
-                yield location, text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(str(FileLocation(path, number + 1)), f"broken gzip ({error})", "a whole gzip file") from error
-    except OSError as error:
-        raise UserError(str(path), error.strerror, "a readable file") from error
-
-
-def read_rows(
-    path: Path, names: Sequence[str], separator: str | None = "\t"
-) -> Iterator[tuple[FileLocation, list[str]]]:
-    """Yield location and fields of every line of a file without header and without quoting.
-
-    Args:
-        path: The file.
-        names: Names of the fields, for the error message. Every line must have this number of fields.
-        separator: Separator of the fields. If None, the rules of `trec_lines.split_fields` hold: blanks and tabs
-            separate them, and empty lines and comments are skipped.
+def read_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[FileLocation, list[str]]]:
+    """Yield location and tab-separated fields of every line of a file without header and without quoting.
 
     Raises:
         UserError: If a line has another number of fields, or as `read_lines` does.
     """
-    expected = f"{len(names)}, separated by {'a tab' if separator else 'blanks or tabs'}: {', '.join(names)}"
     for location, text in read_lines(path):
-        fields = text.split(separator) if separator else split_fields(text)
-        if not separator and not fields:
-            continue
+        fields = text.split("\t")
         if len(fields) != len(names):
+            expected = f"{len(names)}, separated by a tab: {', '.join(names)}"
             raise UserError(str(location), f"fields: {len(fields)}", expected)
         yield location, fields
 
 
 def read_csv_rows(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[tuple[FileLocation, list[str]]]:
     """Yield location and fields of every row of a CSV file with a header.
-
-    Args:
-        path: The file.
-        columns: Names of the columns to read. The fields are yielded in this order.
-        delimiter: Separator of the fields.
-
-    Yields:
-        Location of the row's first line, and the fields of `columns`.
 
     Raises:
         UserError: If the header or a column is missing, if quotes are wrong, if a row has another number of fields than
@@ -269,12 +173,6 @@ def read_json_lines(path: Path) -> Iterator[tuple[FileLocation, dict[str, Any]]]
 
 def get_member(location: FileLocation, value: dict[str, Any], name: str, kind: type[T]) -> T:
     """Return the member `name` of a JSON object.
-
-    Args:
-        location: Location of the object, for the error message.
-        value: The object.
-        name: Name of the member.
-        kind: Type of the member: str, list or dict.
 
     Raises:
         UserError: If the member is missing or has another type.

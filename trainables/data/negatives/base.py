@@ -98,11 +98,5 @@ def get_sampler_class(name: str) -> type[NegativeSampler]:
 
 @lru_cache(maxsize=4)
 def open_sampler(folder: Path, settings: SamplerSettings, size: int) -> NegativeSampler:
-    """Return the sampler over the index in a folder. It is cached for the process's next part.
-
-    Args:
-        folder: Folder of the index.
-        settings: Settings that the index was built with.
-        size: Number of documents of the pool.
-    """
+    """Return the sampler over the index in a folder. It is cached for the process's next part."""
     return get_sampler_class(settings.name)(folder, settings, size)

@@ -111,7 +111,7 @@ class Bm25Sampler:
         so common that their weight is not positive.
         """
         for query in queries:
-            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.authors else query.text)
+            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.paper_code else query.text)
             yield PoolScores(scores, scores)
 
     def score_text(self, text: str) -> Floats:
@@ -131,7 +131,7 @@ class Bm25Sampler:
 def compute_term_weights(
     documents: Iterable[list[str]], k1: float, b: float, idf: Literal["okapi", "lucene"] = "okapi"
 ) -> tuple[sp.csc_array, list[str]]:
-    """Compute the BM25 weight of each term in each document.
+    """Compute the (documents, terms) BM25 weights, and return them and the terms.
 
     The BM25 score of a document is the sum of the weights of the query's terms.
 
@@ -142,9 +142,6 @@ def compute_term_weights(
         idf: "okapi" for the weights of rank_bm25, or "lucene" for those of Lucene: with n of N documents that contain a
             term, the idf is log(1 + (N - n + 0.5) / (n + 0.5)), and the factor k1 + 1, which changes no order, is left
             out. Lucene also rounds the lengths of documents, which is not done here.
-
-    Returns:
-        Sparse weights of shape (documents, terms), and the terms.
 
     Raises:
         PoolError: If no document contains a word.
@@ -191,10 +188,7 @@ def compute_term_weights(
 def _count_terms(terms: "array[int]", sizes: Ints, n_terms: int) -> sp.csc_array:
     """Return how often each document contains each term, of shape (documents, terms).
 
-    Args:
-        terms: Terms of all documents, one document after another.
-        sizes: Number of terms of each document.
-        n_terms: Number of distinct terms.
+    `terms` are those of all documents, one document after another, `sizes` their numbers.
     """
     columns = np.frombuffer(terms, dtype=np.int32)
     rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)

@@ -75,12 +75,6 @@ def sample_part(
 ) -> None:
     """Sample the candidates of some queries and write them to a file in one step.
 
-    Args:
-        file: NumPy archive of a `SampledCandidates`.
-        items: The queries.
-        index: Index of the sampler that finds the negatives.
-        bm25_index: Index of BM25, which also scores all candidates. If None, there are no BM25 scores.
-
     Raises:
         PoolError: If the pool is too small.
     """
@@ -95,7 +89,7 @@ def sample_part(
     )
     for item, end, (order, raw) in zip(items, ends.tolist(), rankings, strict=True):
         bm25_row = next(bm25_rankings).raw if bm25_rankings is not None else raw if bm25_index is not None else None
-        negatives = sample_negatives(item.query.id, order, item.excluded, item.n_negatives, index.settings.authors)
+        negatives = sample_negatives(item.query.id, order, item.excluded, item.n_negatives, index.settings.paper_code)
         first = end - item.n_negatives
         rows, nearest = slice(first - len(item.relevant), end), slice(first, first + negatives.n_found)
         sampled.positions[rows] = positions = np.concatenate([item.relevant, negatives.positions])
@@ -123,14 +117,7 @@ class RetrievedCandidates(NamedTuple):
 
 
 def retrieve_part(file: Path, items: Sequence[QueryToSample], depth: int, index: SamplerIndex) -> None:
-    """Find the nearest documents of some queries and write them to a file in one step.
-
-    Args:
-        file: NumPy archive of a `RetrievedCandidates`.
-        items: The queries. Documents that are excluded are not retrieved.
-        depth: Largest number of documents of a query.
-        index: Index of the sampler.
-    """
+    """Find the nearest documents of some queries and write them to a file in one step."""
     positions, scores = list[Ints](), list[Floats]()
     rankings = open_sampler(*index).score_pool([item.query for item in items])
     for item, (order, raw) in zip(items, rankings, strict=True):
@@ -151,12 +138,7 @@ def _write_part(file: Path, found: SampledCandidates | RetrievedCandidates) -> N
 
 
 def read_parts(files: Sequence[Path], kind: type[Candidates]) -> Candidates:
-    """Read and concatenate the candidates of parts.
-
-    Args:
-        files: Parts that `sample_part` or `retrieve_part` wrote, at least one.
-        kind: `SampledCandidates` or `RetrievedCandidates`, whichever it was.
-    """
+    """Read and concatenate the candidates of parts."""
     parts = []
     for file in files:
         with np.load(verify_file(file)) as arrays:
@@ -166,10 +148,6 @@ def read_parts(files: Sequence[Path], kind: type[Candidates]) -> Candidates:
 
 def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -> Floats:
     """Compute the weak labels of sampled candidates.
-
-    Args:
-        sampled: The candidates of all queries of a split.
-        settings: Settings of the sampler.
 
     Returns:
         Weak labels of shape (candidates,): 0 if the document was drawn at random, NaN if it is relevant or has

@@ -53,16 +53,7 @@ class DenseSampler:
 
 
 def embed_texts(texts: Sequence[str], encoder: str, batch_size: int = 32) -> npt.NDArray[np.float32]:
-    """Embed texts on the CPU with one thread.
-
-    Args:
-        texts: Texts to embed.
-        encoder: Sentence encoder: hub id, local folder, or package:MODULE/FOLDER.
-        batch_size: Number of texts per batch.
-
-    Returns:
-        Normalised embeddings of shape (texts, hidden).
-    """
+    """Return (texts, hidden) normalised embeddings of texts, computed on the CPU with one thread."""
     with use_one_thread():
         embeddings = _load_encoder(encoder).encode(
             list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False

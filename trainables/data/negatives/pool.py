@@ -49,12 +49,7 @@ class DocumentPool:
         self._text_starts = np.searchsorted(numbers[self._by_text], np.arange(len(texts) + 1))
 
     def get_texts(self, first: int = 0, count: int | None = None) -> list[str]:
-        """Return the texts of documents.
-
-        Args:
-            first: Position of the first document.
-            count: Number of documents. If None, all documents from `first` on.
-        """
+        """Return the texts of documents."""
         last = None if count is None else first + count
         return [self.dataset.documents[name] for name in self.ids[first:last]]
 
@@ -74,11 +69,6 @@ class DocumentPool:
         A training query has all its relevant documents, and the same number of others as every training query. An
         evaluated query has `settings.candidates` documents, at least one of which is not relevant; the relevant ones
         have the best grades.
-
-        Args:
-            split: Name of the split.
-            query_ids: Ids of the queries.
-            settings: Settings of the task.
         """
         relevant, answers = self._find_relevant(split, query_ids, settings)
         keep_query_text = settings.get_sampler_settings(split).keep_query_text
@@ -104,11 +94,6 @@ class DocumentPool:
         """Return the queries of a split for which the pool is searched, with nothing added and nearly nothing excluded.
 
         The query itself is not retrieved, unless a qrel of the split names it.
-
-        Args:
-            split: Name of the split.
-            query_ids: Ids of the queries.
-            keep_query_text: If True, the query itself may be retrieved.
         """
         candidates, none = self._find_candidates(split, query_ids), np.empty(0, np.int64)
         judged = {(qrel.query_id, qrel.document_id) for qrel in self.dataset.qrels if qrel.split == split}

@@ -39,9 +39,6 @@ def sample_negatives(query_id: str, order: Floats, excluded: Ints, n: int, repla
         replace: If True, take the n nearest of all documents and replace each excluded one by a random document, as the
             code of the authors of WSLS does.
 
-    Returns:
-        The documents, and how many of them the sampler found.
-
     Raises:
         PoolError: If fewer than n documents are left.
 
@@ -94,12 +91,6 @@ def scale_min_max(scores: Floats) -> Floats:
 
     A single score and equal scores have no range. Their labels are 0.01.
 
-    Args:
-        scores: Scores of shape (n,).
-
-    Returns:
-        Weak labels of shape (n,).
-
     Example:
         >>> scale_min_max(np.array([2.0, 4.0, 3.0])).round(2).tolist()
         [0.01, 0.99, 0.5]
@@ -115,12 +106,6 @@ def scale_global_max(scores: Floats) -> Floats:
     """Scale the scores of a whole split to weak labels: score / (1 + largest score).
 
     This is the definition in the slides of the authors of WSLS. It does not cover negative scores, which count as 0.
-
-    Args:
-        scores: Scores of any shape. NaN stays NaN.
-
-    Returns:
-        Weak labels in [0, 1), of the same shape.
 
     Example:
         >>> scale_global_max(np.array([[3.0, -1.0], [1.0, np.nan]])).tolist()

@@ -165,12 +165,10 @@ TASKS: Registry[Task] = Registry(
     ),
     options=(
         "document_words",
-        "sample",
         "train_queries",
         "dev_queries",
         "test_queries",
         "relevant_from",
-        "test_relevant_from",
         "pool",
         "listed_candidates",
         "candidates_run",
@@ -188,9 +186,6 @@ TASKS: Registry[Task] = Registry(
 
 def get_task(name: str) -> Task:
     """Return the registered task of this name.
-
-    Args:
-        name: Name of a task, such as "msmarco", or "irds:ID" for a dataset of ir_datasets.
 
     Raises:
         UserError: If no task has this name.

@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Set
 
-from trainables.data.files.readers import quote_text
 from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.text_files import quote_text
 from trainables.utils.errors import UserError
 from trainables.utils.words import compose_text
 
@@ -138,8 +138,7 @@ class DatasetBuilder:
         for split in SPLITS:
             if not any(pair[0] == split for pair in relevant):
                 count = sum(qrel.split == split for qrel in qrels)
-                key = "relevant_from" if smallest[split] == settings.relevant_from else "test_relevant_from"
-                grades = f" of grade task.{key} = {smallest[split]} or more" if count else ""
+                grades = f" of grade task.relevant_from = {smallest[split]} or more" if count else ""
                 found = f"no relevant document in the {split} split, which has {count} qrels"
                 is_shared = self._dev_share is not None and split != "test"
                 other = f", or another task.dev_share than {self._dev_share:g}" if is_shared else ""
@@ -184,13 +183,6 @@ def parse_grade(location: object, text: str) -> int:
 
 def add_text(texts: dict[str, str], kind: str, location: object, name: str, text: str) -> None:
     """Add a text to `texts`.
-
-    Args:
-        texts: Id -> text. Modified in place.
-        kind: What the text belongs to, such as "query", for the error message.
-        location: Source of the text, for the error message.
-        name: Id of the text.
-        text: The text.
 
     Raises:
         UserError: If the id is not valid, if the text is empty, or if the id already has another text.

@@ -16,6 +16,7 @@ from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, hash_text
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.text_files import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 from trainables.utils.words import compose_text
 
@@ -26,7 +27,7 @@ HEADER = ("label", "domain", "utterances", "response")
 
 
 class _Row(NamedTuple):
-    location: readers.FileLocation
+    location: FileLocation
     is_relevant: bool
     domain: str | None
     """None in a file without the header."""
@@ -80,7 +81,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     for path, firsts in first_fields.items():
         if firsts <= domains:
             found = f"no header, but each line begins with a domain of another file, such as {min(firsts)!r}"
-            raise UserError(str(readers.FileLocation(path, 1)), found, f"the header {', '.join(HEADER)}")
+            raise UserError(str(FileLocation(path, 1)), found, f"the header {', '.join(HEADER)}")
     return builder.build(settings)
 
 
@@ -108,7 +109,7 @@ def count_candidates(settings: RankerTaskSettings) -> dict[str, Counter[int]]:
 
 def _read_rows(path: Path) -> Iterator[_Row]:
     columns = tuple(name for name in HEADER if name != "domain")
-    for location, line in readers.read_lines(path):
+    for location, line in read_lines(path):
         label, *fields = line.split("\t")
         if location.line == 1 and label == HEADER[0]:
             columns = _check_header(location, (label, *fields))
@@ -116,9 +117,9 @@ def _read_rows(path: Path) -> Iterator[_Row]:
         if not fields:
             header = f", or the header {', '.join(HEADER)}" if location.line == 1 else ""
             expected = f"{', '.join(columns)}, separated by tabs{header}"
-            raise UserError(str(location), f"no tab in {readers.quote_text(line)}", expected)
+            raise UserError(str(location), f"no tab in {quote_text(line)}", expected)
         if label not in ("0", "1"):
-            raise UserError(str(location), f"label {readers.quote_text(label)}", "0 or 1")
+            raise UserError(str(location), f"label {quote_text(label)}", "0 or 1")
         if len(fields) < len(columns) - 1:
             expected = f"tab-separated {', '.join(columns[:-1])} and {columns[-1]}"
             raise UserError(str(location), f"fields: {1 + len(fields)}", expected)
@@ -146,11 +147,9 @@ def get_source_version(settings: RankerTaskSettings) -> str:
     return readers.hash_file_stats(_find_files(settings).values())
 
 
-def _check_header(location: readers.FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
+def _check_header(location: FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
     if fields != HEADER:
-        raise UserError(
-            str(location), f"header {readers.quote_text(', '.join(fields))}", f"tab-separated {', '.join(HEADER)}"
-        )
+        raise UserError(str(location), f"header {quote_text(', '.join(fields))}", f"tab-separated {', '.join(HEADER)}")
     return fields
 
 

@@ -9,7 +9,9 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from trainables.data.tasks import IRDataset, Qrel, Task
@@ -22,26 +24,10 @@ QUERY_WORDS = (3, 30)
 """Fewest and most words of a query."""
 DOCUMENT_WORDS = 10
 """Fewest words of a document."""
-_READER_VERSION = 3
+_READER_VERSION = 4
 """Part of the source version. Increase it when the same sources give a different dataset."""
-LONGEST_HEADER = 5000
-"""Most characters from the start of a definition to the end of its docstring. A longer text that does not parse is
-skipped."""
 SKIPPED_NAMES = {"tests", "test", "testing", "conftest", "conftest.py", "__pycache__"}
 
-# Parsing whole files takes 20 s for the default libraries (92 MB). A regular expression therefore finds comments,
-# definitions and strings, which can contain one another. Only a header with its first string is passed to the parser.
-# Every alternative begins with one of four characters, which makes the search twice as fast. Only single characters are
-# repeated possessively: Python 3.11.2 backtracks wrongly out of a possessive group.
-_SCANNER = re.compile(
-    r"""
-      \#[^\n]*+
-    | \n(?P<indent>[ \t]*+)(?:(?P<kind>async[ \t]+def|def|class)[ \t]+(?P<name>\w+) | (?:if|else|try|with)\b)
-    | (?P<string>\"{3}(?:[^"\\]++|\\.|"(?!""))*\"{3} | '{3}(?:[^'\\]++|\\.|'(?!''))*'{3}
-        | "(?:[^"\\\n]++|\\.)*" | '(?:[^'\\\n]++|\\.)*')
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _RULES = re.compile(r"[-=~^*#_.]{3,}")
 _MARKUP = re.compile(r"\.\. [\w-]+::|:[\w:]+:(?=`)|>>>|`+|::")
 
@@ -98,34 +84,37 @@ def get_source_version(settings: RankerTaskSettings) -> str:
 
 
 def find_definitions(source: str) -> Iterator[tuple[str, str]]:
-    r"""Yield name and raw docstring of every public class, function and method of a module's source.
+    r"""Yield name and raw docstring of every public class, function and method of a module's source, if it parses.
 
     The names are qualified within the module. Definitions in a function or in a private class are not public. A
-    docstring in parentheses is not found.
+    docstring in parentheses is left out.
 
     Example:
         >>> list(find_definitions("class A:\n    def f():\n        'Do it.'"))
         [('A.f', 'Do it.')]
     """
-    scopes: list[tuple[int, str, bool]] = []  # indentation, name, True if its members are public
-    start: int | None = None  # position of the latest public definition, while its docstring has not been found
-    source = "\n" + source
-    for token in _SCANNER.finditer(source):
-        if token["indent"] is not None:
-            indent = len(token["indent"].expandtabs())
-            while scopes and scopes[-1][0] >= indent:
-                scopes.pop()
-            if (name := token["name"]) is not None:
-                is_public = not name.startswith("_") and (not scopes or scopes[-1][2])
-                scopes.append((indent, name, is_public and token["kind"] == "class"))
-                start = token.start() + 1 if is_public else None
-        elif start is not None and token["string"] is not None and _is_at_line_start(source, token.start()):
-            if (node := _parse_definition(source[start : token.end()])) is not None:
-                if (docstring := ast.get_docstring(node, clean=False)) is not None:
-                    yield ".".join(scope[1] for scope in scopes), docstring
-                start = None
-            elif token.end() - start > LONGEST_HEADER:
-                start = None
+    with suppress(SyntaxError, ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as of an invalid escape
+        yield from _walk_definitions(ast.parse(source).body, "")
+
+
+def _walk_definitions(nodes: Iterable[ast.AST], prefix: str) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if node.name.startswith("_"):
+                continue
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring is not None and not _begins_with_parenthesis(node.body[0]):
+                yield prefix + node.name, docstring
+            if isinstance(node, ast.ClassDef):
+                yield from _walk_definitions(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):  # if, try, with, ...
+            yield from _walk_definitions(ast.iter_child_nodes(node), prefix)
+
+
+def _begins_with_parenthesis(node: ast.stmt) -> bool:
+    value = node.value if isinstance(node, ast.Expr) else node
+    return (node.lineno, node.col_offset) != (value.lineno, value.col_offset)
 
 
 def strip_markup(text: str) -> str:
@@ -138,24 +127,6 @@ def strip_markup(text: str) -> str:
         'See numpy.dot for a and b'
     """
     return " ".join(_MARKUP.sub(" ", _RULES.sub(" ", text)).split())
-
-
-def _is_at_line_start(source: str, position: int) -> bool:
-    return source[source.rfind("\n", 0, position) + 1 : position].strip() in ("", "r", "R", "u", "U")
-
-
-def _parse_definition(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
-    """Return the parsed definition, or None if the text ends within the header.
-
-    This happens because a string within a header can also be at the start of a line.
-    """
-    try:
-        node = ast.parse("if 1:\n" + text if text[0] in " \t" else text).body[0]
-    except (SyntaxError, ValueError):
-        return None
-    if isinstance(node, ast.If):
-        node = node.body[0]
-    return node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else None
 
 
 def _find_modules(library: str) -> Iterator[tuple[str, Path]]:

@@ -10,11 +10,12 @@ from typing import Any
 
 from trainables.data.files import readers
 from trainables.data.files.candidates_run import select_needed_ids
-from trainables.data.files.readers import FileLocation, get_member
+from trainables.data.files.readers import get_member
 from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.data.tasks.splits import split_by_hash
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.text_files import FileLocation, quote_text
 from trainables.utils.errors import UserError
 
 SYSTEM = "bm25"
@@ -79,14 +80,14 @@ def _parse_passage(location: FileLocation, value: Any) -> tuple[str, float]:
         return _parse_id(location, {"pid": value}, "pid"), math.nan
     score = value.get(f"{SYSTEM}-score", math.nan)
     if isinstance(score, bool) or not isinstance(score, int | float) or abs(score) > _MAX_SCORE:
-        raise UserError(str(location), f"{SYSTEM}-score is {readers.quote_text(str(score))}", "a number")
+        raise UserError(str(location), f"{SYSTEM}-score is {quote_text(str(score))}", "a number")
     return _parse_id(location, value, "pid"), float(score)
 
 
 def _parse_id(location: FileLocation, value: dict[str, Any], name: str) -> str:
     identity = value.get(name)
     if isinstance(identity, bool) or not isinstance(identity, int | str):
-        raise UserError(str(location), f"{name} is {readers.quote_text(str(identity))}", "an id, number or text")
+        raise UserError(str(location), f"{name} is {quote_text(str(identity))}", "an id, number or text")
     return str(identity)
 
 

@@ -3,18 +3,18 @@
 The package downloads the dataset if necessary.
 """
 
-from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from trainables.data.files.candidates_run import select_needed_ids
+from trainables.data.files.ir_datasets_reader import load_dataset, make_missing_package_error, parse_text, read_records
 from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.data.tasks.splits import split_by_hash, split_in_half
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
-T = TypeVar("T")
+_KEY = "task.name"
 
 
 class _Qrel(NamedTuple):
@@ -44,7 +44,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     for kind, add in (("queries", builder.add_query), ("docs", builder.add_document)):
         handlers = [getattr(dataset, f"{kind}_handler")() for dataset in datasets.values() if dataset.has(kind)]
         for handler in {id(handler): handler for handler in handlers}.values():  # the splits share their documents
-            for identity, text in _read_records(name, handler, kind, _parse_text):
+            for identity, text in read_records(name, handler, kind, _KEY, parse_text):
                 if text:
                     add(settings.name, identity, text)
                 else:
@@ -69,22 +69,18 @@ def get_source_version(settings: RankerTaskSettings) -> str:
     try:
         return f"{settings.name} {version('ir_datasets')}"  # importing it takes a second and creates folders
     except PackageNotFoundError as error:
-        raise _make_missing_package_error() from error
+        raise make_missing_package_error(_KEY) from error
 
 
 def _load_datasets(name: str, settings: RankerTaskSettings) -> dict[str, Any]:
     """Return the datasets by split, without dev if `settings.dev_share` replaces it, or one dataset under "all"."""
-    dataset = _load_dataset(name)
-    if dataset is None:
-        raise UserError("task.name", f"ir_datasets has no {name!r}", "irds:ID with an id of https://ir-datasets.com")
+    dataset = load_dataset(name, _KEY)
     if missing := [kind for kind in ("docs", "queries", "qrels") if not dataset.has(kind)]:
-        raise UserError(
-            "task.name", f"{name} has no {' and no '.join(missing)}", "a dataset with docs, queries and qrels"
-        )
+        raise UserError(_KEY, f"{name} has no {' and no '.join(missing)}", "a dataset with docs, queries and qrels")
     parts = {"train": dataset}
     if name.endswith("/train"):
         for split in ("dev", "test"):
-            part = _load_dataset(f"{name.removesuffix('train')}{split}")
+            part = load_dataset(f"{name.removesuffix('train')}{split}", _KEY, required=False)
             if part is not None and part.has("queries") and part.has("qrels"):
                 parts[split] = part
     if settings.dev_share is not None:
@@ -101,7 +97,7 @@ def _read_qrels(name: str, datasets: dict[str, Any]) -> dict[str, list[_Qrel]]:
     judged: dict[str, list[_Qrel]] = {split: [] for split in SPLITS}
     for split, dataset in datasets.items():
         grades: dict[tuple[str, str], int] = {}
-        for row in _read_records(name, dataset, "qrels", _parse_qrel):
+        for row in read_records(name, dataset, "qrels", _KEY, _parse_qrel):
             grades[row[:2]] = max(row.grade, grades.get(row[:2], row.grade))
         for pair, grade in grades.items():
             judged[split_by_hash(pair[0]) if split == "all" else split].append(_Qrel(*pair, grade))
@@ -110,36 +106,8 @@ def _read_qrels(name: str, datasets: dict[str, Any]) -> dict[str, list[_Qrel]]:
     return judged
 
 
-def _load_dataset(name: str) -> Any:
-    try:
-        import ir_datasets
-    except ImportError as error:
-        raise _make_missing_package_error() from error
-    try:
-        return ir_datasets.load(name)
-    except KeyError:
-        return None
-
-
-def _read_records(name: str, source: Any, kind: str, convert: Callable[[Any], T]) -> Iterator[T]:
-    """Yield all records of a kind, which the package may have to download first."""
-    try:
-        yield from map(convert, getattr(source, f"{kind}_iter")())
-    except Exception as error:  # a download, an archive, a parser or an unusual record may raise anything
-        problem = f"{kind} of {name} cannot be read ({type(error).__name__}: {str(error)[:200]})"
-        raise UserError("task.name", problem, "a dataset that ir_datasets can read or download") from error
-
-
-def _parse_text(record: Any) -> tuple[str, str]:
-    return str(record.query_id if hasattr(record, "query_id") else record.doc_id), (record.default_text() or "").strip()
-
-
 def _parse_qrel(record: Any) -> _Qrel:
     return _Qrel(str(record.query_id), str(record.doc_id), int(record.relevance))
-
-
-def _make_missing_package_error() -> UserError:
-    return UserError("task.name", "the package ir_datasets is not installed", "`pip install ir-datasets`")
 
 
 TASK = Task(read_dataset, get_source_version, "all", split_settings=("dev_share",))

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from trainables.data.files import readers
 from trainables.data.files.candidates_run import select_needed_ids
 from trainables.data.tasks import SPLITS, IRDataset, Task
-from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
+from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.data.tasks.splits import split_in_half
 from trainables.specs.ranking_task import RankerTaskSettings, TestSet
+from trainables.text.trec_files import read_trec_qrels
 from trainables.utils.errors import UserError
 
 DEV_QRELS = "qrels.dev.tsv"
-_QREL = ("query", "0", "passage", "grade")
 _TOP1000 = ("qid", "pid", "query", "passage")
 
 
@@ -56,24 +56,20 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
             `settings.dev_share` does not fit the files.
     """
     files = _find_files(settings)
-    judged = {
-        split: list(readers.read_rows(files[f"{split} qrels"], _QREL, None))
-        for split in SPLITS
-        if f"{split} qrels" in files
-    }
+    judged = {split: read_trec_qrels(files[f"{split} qrels"]) for split in SPLITS if f"{split} qrels" in files}
     if settings.test_set is None:
-        judged["dev"], judged["test"] = split_in_half(judged["dev"], lambda row: row[1][0])
-    needed = select_needed_ids(settings, TASK.pool, {row[1][2] for rows in judged.values() for row in rows})
+        judged["dev"], judged["test"] = split_in_half(judged["dev"], lambda row: row.query)
+    needed = select_needed_ids(settings, TASK.pool, {row.document for rows in judged.values() for row in rows})
     builder = DatasetBuilder(needed, settings.dev_share)
-    _add_candidates(builder, files, {row[1][0]: split for split, rows in judged.items() for row in rows})
+    _add_candidates(builder, files, {row.query: split for split, rows in judged.items() for row in rows})
     for role in ("train queries", "dev queries", "test queries"):
         for location, (name, text) in readers.read_rows(files[role], ("id", "text")) if role in files else ():
             builder.add_query(location, name, text)
     for location, (name, text) in readers.read_rows(files["passages"], ("id", "text")):
         builder.add_document(location, name, text)
     for split, rows in judged.items():
-        for location, (query, _, document, grade) in rows:
-            builder.add_qrel(location, split, query, document, parse_grade(location, grade))
+        for query, document, grade, location in rows:
+            builder.add_qrel(location, split, query, document, grade)
     return builder.build(settings)
 
 

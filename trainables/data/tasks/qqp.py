@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainables.data.files import readers
-from trainables.data.files.readers import FileLocation, quote_text
 from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, add_text, hash_text
 from trainables.data.tasks.splits import split_in_order
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.text_files import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 
 COLUMNS = ("id", "qid1", "qid2", "question1", "question2", "is_duplicate")
@@ -93,7 +93,7 @@ def _read_quora_pairs(path: Path) -> Iterator[_Pair]:
 
 def _read_glue_pairs(path: Path, builder: DatasetBuilder) -> Iterator[_Pair]:
     """Yield the pairs of a file without quoting, as GLUE's own code and transformers read it."""
-    for location, line in readers.read_lines(path):
+    for location, line in read_lines(path):
         fields = line.split("\t")
         if location.line == 1:
             if tuple(fields) != COLUMNS:
@@ -136,7 +136,7 @@ def _is_glue(path: Path) -> bool:
 
 
 def _read_header(path: Path) -> tuple[str, ...]:
-    _, line = next(readers.read_lines(path), (None, ""))
+    _, line = next(read_lines(path), (None, ""))
     return tuple(line.split("\t"))
 
 

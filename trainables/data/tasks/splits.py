@@ -27,11 +27,6 @@ def choose_split(split: str, query_id: str, dev_share: float | None) -> str:
     the other queries nor on the hash of the id alone, which `split_by_hash` and the limits of queries go by. A larger
     share contains a smaller one.
 
-    Args:
-        split: Split of the query in the collection.
-        query_id: Id of the query.
-        dev_share: Share of the training queries, between 0 and 1. If None, `split` is returned.
-
     Example:
         >>> [choose_split("train", query_id, dev_share=0.2) for query_id in ("q3", "q4", "q5")]
         ['train', 'dev', 'train']
@@ -58,9 +53,7 @@ def split_in_half(rows: Sequence[T], topic: Callable[[T], str]) -> tuple[list[T]
 
     The rows of a topic stay together: if the middle is within a topic, all its rows are in the first half.
 
-    Args:
-        rows: The rows.
-        topic: Returns the topic of a row. The topics are sorted as numbers if all of them are decimal.
+    Topics are sorted as numbers if all of them are decimal.
 
     Example:
         >>> split_in_half(["10", "9", "9", "8"], lambda row: row)

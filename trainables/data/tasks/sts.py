@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.data.files.readers import FileLocation, quote_text, read_lines
 from trainables.specs.sentence_encoder import STS_SETS
+from trainables.text.text_files import FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
@@ -64,11 +64,6 @@ class _Part(NamedTuple):
 
 def read_pairs(folder: Path, sets: Iterable[str], skipped: Counter[str] | None = None) -> list[SentencePair]:
     """Return the pairs of STS-B's dev split, then those of the test split, by set, subset and line.
-
-    Args:
-        folder: Folder that contains STS and SICK.
-        sets: Names of the sets of the test split.
-        skipped: Reason -> number of skipped pairs. Modified in place. If None, nothing is counted.
 
     Raises:
         UserError: If a set is unknown, or if a file is missing, not text (see `read_lines`) or not in its format. Also

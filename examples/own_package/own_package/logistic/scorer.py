@@ -8,7 +8,7 @@ import torch
 from own_package.logistic.data import draw_points
 from own_package.logistic.specification import LogisticRunSpec
 from trainables.metrics import get_measure
-from trainables.specs.checkpoints import Checkpoint
+from trainables.specs.checkpoint_chain import Checkpoint
 from trainables.utils.random import make_generator
 
 

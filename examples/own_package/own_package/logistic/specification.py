@@ -6,7 +6,7 @@ from pydantic import Field
 
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin
-from trainables.utils.settings import AtLeastTwo, NonNegativeInt, PositiveInt, Proportion
+from trainables.utils.base_settings import AtLeastTwo, NonNegativeInt, PositiveInt, Proportion
 
 
 class PointsTask(BaseTaskSettings):

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from own_package.logistic.specification import LogisticRunSpec, LogisticTraining, PointsTask, SoftTargets
 from search_spaces.registry import STUDY_TYPES, ConfigError, ConfigSections, StudyType
-from search_spaces.settings import AnalysisSettings, SearchSettings, Shares
+from search_spaces.search_settings import AnalysisSettings, SearchSettings, Shares
 from trainables.smoothing.schedules import Variant
 from trainables.specs.base import BaseModelSettings
 

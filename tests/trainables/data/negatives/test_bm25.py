@@ -69,7 +69,7 @@ def test_scores_with_the_idf_of_lucene_are_those_of_plain_loops(
 
 
 def test_a_preset_is_the_keys_that_it_stands_for() -> None:
-    keys = {"k1": 0.9, "b": 0.4, "words": "stemmed", "idf": "lucene", "authors": True, "keep_query_text": True}
+    keys = {"k1": 0.9, "b": 0.4, "words": "stemmed", "idf": "lucene", "paper_code": True, "keep_query_text": True}
     preset = SamplerSettings.model_validate({"preset": "wsls-paper"})
     assert preset == SamplerSettings.model_validate(keys)
     assert preset.model_dump() == SamplerSettings.model_validate(keys).model_dump()
@@ -112,7 +112,7 @@ def test_a_word_with_marks_is_found_as_a_whole_in_either_form(tmp_path: Path, te
 def test_the_authors_read_the_last_512_characters_of_a_query(tmp_path: Path) -> None:
     query = Query("q", "alpha " + "x" * 520 + " beta", NOTHING, np.array([]))
     texts = ["alpha", "beta", "gamma", "delta"]
-    both, last = (index(tmp_path / str(authors), texts, authors=authors) for authors in (False, True))
+    both, last = (index(tmp_path / str(authors), texts, paper_code=authors) for authors in (False, True))
     assert next(both.score_pool([query])).raw.nonzero()[0].tolist() == [0, 1]
     assert next(last.score_pool([query])).raw.nonzero()[0].tolist() == [1]
 

@@ -34,15 +34,6 @@ def test_sampled_are_the_nearest_that_are_not_excluded(order: np.ndarray, data: 
     assert (order[negatives.positions[negatives.n_found :]] <= 0).all()
 
 
-def test_as_the_authors_a_relevant_hit_is_replaced_by_a_random_document() -> None:
-    order = np.linspace(50, 1, 50)
-    plain, authors = (sample_negatives("q", order, positions(1), 4, replace) for replace in (False, True))
-    assert plain.positions.tolist() == [0, 2, 3, 4]
-    assert authors.positions[:3].tolist() == [0, 2, 3]
-    assert (plain.n_found, authors.n_found) == (4, 3)
-    assert authors.positions[3] not in (0, 1, 2, 3)
-
-
 def test_draws_are_named_by_the_query_and_uniform() -> None:
     nothing = np.zeros(50)
     first = sample_negatives("q", nothing, positions(), 5).positions.tolist()
@@ -54,18 +45,6 @@ def test_draws_are_named_by_the_query_and_uniform() -> None:
     )
     assert counts[3] == 0
     assert abs(np.delete(counts, 3) - 1000).max() < 130  # 5 standard deviations of a binomial
-
-
-def test_too_few_documents_are_refused() -> None:
-    with pytest.raises(PoolError, match="1 documents are left for 2 negatives"):
-        sample_negatives("q", np.ones(2), positions(1), 2)
-
-
-def test_weak_labels_are_the_scores_min_max() -> None:
-    np.testing.assert_allclose(scale_min_max(np.array([5.0, 4.0, 1.0])), [0.99, 0.01 + 0.98 * 0.75, 0.01])
-    assert scale_min_max(np.array([3.0])).tolist() == [0.01]
-    assert scale_min_max(np.array([3.0, 3.0])).tolist() == [0.01, 0.01]
-    assert scale_min_max(np.array([])).tolist() == []
 
 
 @given(st.lists(st.integers(1, 1000), min_size=2, max_size=9), st.sampled_from([0.5, 2.0, 8.0]), st.integers(0, 10))
@@ -89,14 +68,9 @@ def test_global_max_divides_by_one_more_than_the_largest_of_the_set(scores: np.n
     np.testing.assert_array_equal(scale_global_max(scores), np.array(expected).reshape(scores.shape))
 
 
-def test_global_max_by_hand() -> None:
-    labels = scale_global_max(np.array([[4.0, 1.0], [np.nan, 3.0]]))
-    np.testing.assert_allclose(labels, [[0.8, 0.2], [np.nan, 0.6]])
-
-
-@given(st.lists(st.integers(-40, 40), min_size=1, max_size=12))
+@given(st.lists(st.integers(-40, 40), max_size=12))
 def test_weak_labels_are_the_place_of_a_score_in_its_range(values: list[int]) -> None:
-    low, high = min(values), max(values)
+    low, high = min(values, default=0), max(values, default=0)
     expected = [0.01 + 0.98 * ((v - low) / (high - low) if high > low else 0.0) for v in values]
     np.testing.assert_allclose(scale_min_max(np.array(values, dtype=float)), expected)
 

@@ -78,10 +78,7 @@ def test_what_is_empty_or_missing_is_skipped_and_the_higher_of_two_grades_taken(
     for file, more in (
         ("docs.tsv", "empty\t \n"),
         ("queriestrain.tsv", "empty\t\n"),
-        (
-            "qrelstrain.txt",
-            "q0 0 empty 1\nempty 0 d0 1\nq0 0 gone 1\ngone 0 d0 1\nq1 0 d1 3\nq2 0 d2 -2\nq2 0 d3 -2\n",
-        ),
+        ("qrelstrain.txt", "q0 0 empty 1\nempty 0 d0 1\nq0 0 gone 1\ngone 0 d0 1\nq1 0 d1 3\nq2 0 d2 -2\nq2 0 d3 -2\n"),
     ):
         with (tmp_path / file).open("a") as stream:
             stream.write(more)

@@ -98,4 +98,4 @@ def test_a_sampler_keeps_its_other_settings(tmp_path: Path) -> None:
     values = {"listed_candidates": True, "sampler": {"weak_label": "bm25"}}
     task = RankerTaskSettings.model_validate(values)
     assert task.sampler == SamplerSettings(name="given", weak_label="bm25")
-    assert task.evaluation_sampler == SamplerSettings(name="given")
+    assert task.evaluation_sampler.name == "given"

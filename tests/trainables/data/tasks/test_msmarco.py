@@ -8,7 +8,7 @@ import pytest
 from tests.trainables.data.fixtures import TOPICS, WRITERS, read, write_lines, write_trec_dl
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.tasks import Qrel, get_task
-from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import EvaluationSamplerSettings, RankerTaskSettings
 from trainables.utils.errors import UserError
 
 YEARS = (2019, 2020)
@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[5] / "shared" / "data" / "trec-dl"
 
 
 def with_listed(given: RankerTaskSettings) -> RankerTaskSettings:
-    return given.model_copy(update={"evaluation_sampler": SamplerSettings(name="given")})
+    return given.model_copy(update={"evaluation_sampler": EvaluationSamplerSettings(name="given")})
 
 
 @pytest.mark.parametrize("year", YEARS)
@@ -43,32 +43,6 @@ def test_a_passage_of_grade_1_is_relevant_in_training_and_not_in_trecs_test(year
     assert relevant.groupby("split").size().to_dict() == {"dev": 8, "test": 8, "train": 16}
     assert relevant[relevant["split"] == "test"]["grade"].isin([2, 3]).all()
     assert set(relevant[relevant["split"] != "test"]["grade"]) == {1}
-
-
-def test_another_grade_may_be_the_first_of_the_test_split(tmp_path: Path) -> None:
-    given = write_trec_dl(tmp_path, 2019)
-    for grade, rows in ((1, 16), (3, 4)):
-        made = prepare_data(
-            RankerTaskSettings.model_validate(given.model_dump() | {"test_relevant_from": grade}), tmp_path / "cache"
-        )
-        assert (made.read_candidates("test")["relevant"] == 1).sum() == rows
-        assert (made.read_candidates("train")["relevant"] == 1).sum() == 16
-    with pytest.raises(
-        UserError, match=r"one of grade task\.test_relevant_from = 4 or more in each of train, dev, test"
-    ):
-        read(given.model_copy(update={"test_relevant_from": 4}))
-
-
-def test_the_grade_that_applies_anyway_is_no_other_specification() -> None:
-    dl = {"name": "msmarco", "test_set": "trec-dl-2020"}
-    for values in ({}, dl, {"relevant_from": 3}):
-        plain = RankerTaskSettings.model_validate(values)
-        named = RankerTaskSettings.model_validate(values | {"test_relevant_from": plain.get_relevant_from("test")})
-        assert named == plain
-        assert "test_relevant_from" not in named.model_dump()
-    assert {"dev_share", "test_set", "test_relevant_from", "listed_candidates"}.isdisjoint(
-        RankerTaskSettings().model_dump()
-    )
 
 
 @pytest.mark.parametrize("year", YEARS)

@@ -84,5 +84,5 @@ def test_the_dev_share_has_nothing_to_do_with_the_other_hashes_of_ids() -> None:
         assert len(dev & part) / len(part) == pytest.approx(0.3, abs=0.05)
     first = set(
         sorted(IDS, key=lambda name: hashlib.sha256(name.encode()).digest())[:1000]
-    )  # as task.sample takes them
+    )  # as task.train_queries takes them
     assert len(dev & first) / len(first) == pytest.approx(0.3, abs=0.05)

@@ -6,7 +6,6 @@ other sentence.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,33 +13,17 @@ from torch import Tensor, nn
 
 from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.dropout import Dropout
-from trainables.models.packing import PackedBatch
 from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.batching import split_into_micro_batches
-from trainables.training.trainer import Trainer
+from trainables.training.trainer import TextSource, Trainer
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import derive_seed, make_generator
 
 _EVALUATION_TOKENS = {"cpu": 2048, "cuda": 65_536}
 """Type of device -> tokens that an evaluation encodes at once."""
-
-
-class SentenceSource(Protocol):
-    """Source of a trainer's sentences, by number."""
-
-    @property
-    def n_training(self) -> int:
-        """Number of training sentences, which have the first numbers."""
-
-    @property
-    def lengths(self) -> Ints:
-        """Tokens of each sentence, shape (all sentences,)."""
-
-    def read(self, rows: Ints) -> PackedBatch:
-        """Return a batch of these sentences, in this order."""
 
 
 class EncoderTrainer(Trainer):
@@ -51,6 +34,7 @@ class EncoderTrainer(Trainer):
         settings: settings of the optimisation.
         seed: seed of every draw.
         source: source of the sentences.
+        n_training: number of training sentences, which have the first numbers.
     """
 
     strength_key = "train/weight"
@@ -58,18 +42,18 @@ class EncoderTrainer(Trainer):
     settings: EncoderTrainingSettings
 
     def __init__(
-        self, model: SentenceEncoder, settings: EncoderTrainingSettings, seed: int, source: SentenceSource
+        self,
+        model: SentenceEncoder,
+        settings: EncoderTrainingSettings,
+        seed: int,
+        source: TextSource,
+        n_training: int,
     ) -> None:
         super().__init__(model, settings, seed)
-        self.source = source
+        self.source, self._n_training = source, n_training
 
-    def train(self, segment: Segment, until: int, after_step: Callable[[], None] | None = None) -> None:
-        """Train from the instances seen to `until`, which lies inside `segment`.
-
-        Args:
-            segment: segment with the smoothing setting.
-            until: number of instances to train to.
-            after_step: called after every batch. If None, nothing is called.
+    def train(self, segment: Segment, until: int, after_step: Callable[[], None] = lambda: None) -> None:
+        """Train from the instances seen to `until`, which lies inside `segment`; `after_step` follows every batch.
 
         Raises:
             FloatingPointError: if the loss is not finite.
@@ -91,7 +75,7 @@ class EncoderTrainer(Trainer):
     def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
         """Add the gradient of the batch's mean loss, and return the loss."""
         settings = self.settings
-        rows = sample_batch(self.seed, step, self.source.n_training, settings.batch_size)
+        rows = sample_batch(self.seed, step, self._n_training, settings.batch_size)
         # The mean does not depend on the order, and attention is faster if neighbours have similar lengths.
         rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]
         dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
@@ -110,10 +94,8 @@ class EncoderTrainer(Trainer):
             precision: precision of the embeddings. If None, that of the test split.
         """
         distinct, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-        first_embeddings, second_embeddings = (
-            self.embed_rows(distinct, precision).double()[torch.from_numpy(places)].chunk(2)
-        )
-        cosines: Floats = nn.functional.cosine_similarity(first_embeddings, second_embeddings, dim=1).numpy()
+        one, other = self.embed_rows(distinct, precision).double()[torch.from_numpy(places)].chunk(2)
+        cosines: Floats = nn.functional.cosine_similarity(one, other, dim=1).numpy()
         return np.where(first == second, 1.0, cosines)  # otherwise equal sentences would differ by rounding
 
     def embed_rows(self, rows: Ints, precision: Precision | None = None) -> Tensor:
@@ -130,12 +112,6 @@ def sample_batch(seed: int, step: int, n_sentences: int, size: int) -> Ints:
 
     An epoch consists of whole batches of one shuffled order, so no batch contains a sentence twice, as its own
     negative. The sentences that are left over differ from epoch to epoch.
-
-    Args:
-        seed: seed of the run.
-        step: 0-based batch number.
-        n_sentences: number of training sentences.
-        size: sentences per batch.
 
     Example:
         >>> import numpy as np

@@ -16,7 +16,7 @@ from study.config.schema import Study
 from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
 from study.plan.study_file import format_variable_name, make_portable
-from study.scheduling.objectives import get_directions, get_objectives
+from trainables.metrics import LOWER_IS_BETTER
 from trainables.smoothing.schedules import get_defaults
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, read_head, write_atomically
@@ -150,12 +150,13 @@ def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep) -> str:
     # which the study replaces itself: it refuses a variable that is not set.
     name = re.sub(r"^\$\{(\w+)\}$", r"${envvar:\1}", name)
     command = ["${env}", "${interpreter}", "-m", "study.run", name, *mode, *overrides]
+    goal = "minimize" if study.analysis.metric in LOWER_IS_BETTER else "maximize"
     content = {
         "name": f"{study.name} {sweep.name}",
         "project": study.project,
         "program": "study/run.py",
         "method": _METHODS[study.search.sampler],
-        "metric": {"name": "objective", "goal": get_directions(get_objectives(study))[0]},
+        "metric": {"name": "objective", "goal": goal},
         "run_cap": sweep.n_runs,
         "command": [*command, "--sweep", "${args_no_hyphens}"],
         "parameters": {

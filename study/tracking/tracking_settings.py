@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from study.config.schema import TrackingMode
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 PRIVATE_SETTINGS: dict[str, Any] = {
     "console": "off",

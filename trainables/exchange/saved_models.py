@@ -39,13 +39,6 @@ def save_cross_encoder(
 
     If `has_classifier`, the folder is also a model for sequence classification of transformers with one label. The
     cosine pooling is a module of its own, whose code is in the folder; it is run only with `trust_remote_code`.
-
-    Args:
-        model: the ranker.
-        path: folder with the files of the pretrained model, for its configuration.
-        tokenizer: tokenizer with the tokens that the model knows.
-        max_length: tokens of a pair.
-        folder: existing folder to write to.
     """
     config = _read_config(model, path)
     tokenizer.model_max_length = max_length
@@ -69,9 +62,6 @@ def load_cross_encoder(folder: Path) -> ExportedCrossEncoder:
     """Return an exported ranker as its users load it, but with this project's own class for the cosine pooling.
 
     So nothing in the folder is executed, and it need not be trusted.
-
-    Args:
-        folder: folder that `save_cross_encoder` wrote.
     """
     place = str(folder)
     if not (folder / _COSINE_FILE).is_file():
@@ -90,15 +80,7 @@ def load_cross_encoder(folder: Path) -> ExportedCrossEncoder:
 def save_sentence_encoder(
     model: SentenceEncoder, path: Path, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
 ) -> None:
-    """Write a sentence encoder as a model of sentence-transformers; transformers loads its encoder.
-
-    Args:
-        model: the sentence encoder.
-        path: folder with the files of the pretrained model, for its configuration.
-        tokenizer: tokenizer of the model.
-        max_length: tokens of a sentence.
-        folder: existing folder to write to.
-    """
+    """Write a sentence encoder as a model of sentence-transformers; transformers loads its encoder."""
     config = _read_config(model, path)
     tokenizer.model_max_length = max_length
     with torch.random.fork_rng():

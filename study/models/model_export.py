@@ -130,7 +130,7 @@ def export_models(
 
 
 def _prepare_data(study: Study, run: ChosenRun, log: Callable[[str], None]) -> None:
-    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache, log)
+    prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
     if prepared.fingerprint != run.specification.data:
         found = f"data with the fingerprint {prepared.fingerprint}"
         raise UserError("task", found, f"the data that the study was run on, {run.specification.data}")

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import TASKS, get_task
-from trainables.exchange.export import has_classifier, load_cross_encoder, save_cross_encoder
 from trainables.exchange.input_rules import InputRules, write_input_rules
+from trainables.exchange.saved_models import has_classifier, load_cross_encoder, save_cross_encoder
 from trainables.losses import LOSSES
 from trainables.models.tokenizer import load_tokenizer
-from trainables.rankers.runner import RankerData, list_standardization_rows
+from trainables.rankers.ranker_run import RankerData, list_standardization_rows
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.specs.plugin import ExportedModel
 from trainables.specs.ranker import RankerRunSpec, as_ranker_spec

@@ -20,8 +20,8 @@ from trainables.metrics import get_measure
 from trainables.models.pretrained import read_max_tokens
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
-from trainables.sentence_encoders.trainer import EncoderTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.sentence_encoders.encoder_trainer import EncoderTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import EncoderInputs
@@ -29,11 +29,7 @@ from trainables.training.runner import BaseRun
 
 
 class EncoderData(EncoderInputs):
-    """Prepared sentences of a run: token ids by number, and pairs by split.
-
-    Args:
-        trial: the trial.
-    """
+    """Prepared sentences of a run: token ids by number, and pairs by split."""
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -79,19 +75,9 @@ class EncoderData(EncoderInputs):
         chosen = self._frame[self._frame["split"] == split]
         return chosen[["query_id", "document_id", "relevant", "pair_id"]].reset_index(drop=True)
 
-    @property
-    def n_training(self) -> int:
-        """Number of training sentences, which have the first numbers."""
-        return self.tokens.n_training
-
 
 class EncoderRun(BaseRun):
-    """A sentence encoder's run in progress.
-
-    Args:
-        trial: the trial that is executed.
-        on_wait: called repeatedly while another run trains what this run needs.
-    """
+    """A sentence encoder's run in progress."""
 
     data: EncoderData
     trainer: EncoderTrainer
@@ -105,7 +91,7 @@ class EncoderRun(BaseRun):
         assert specification.training is not None
         assert specification.seed is not None
         model = self.data.load_model(specification.seed)
-        return EncoderTrainer(model, specification.training, specification.seed, self.data)
+        return EncoderTrainer(model, specification.training, specification.seed, self.data, self.data.tokens.n_training)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, after_step)
@@ -116,7 +102,5 @@ class EncoderRun(BaseRun):
 
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         pairs = self.data.select_pairs(split)
-        names, lengths = zip(
-            *((name, len(list(pairs_of_query))) for name, pairs_of_query in groupby(pairs["query_id"])), strict=True
-        )
+        names, lengths = zip(*((name, len(list(own))) for name, own in groupby(pairs["query_id"])), strict=True)
         return get_measure(metric).compute_overall(scores, pairs["relevant"].to_numpy(), np.array(lengths), names)

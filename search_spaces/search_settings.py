@@ -5,8 +5,6 @@ All trainables share them. A trainable defines its own hyperparameters in a subc
 
 import re
 from collections.abc import Callable
-from functools import partial
-from operator import eq
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,10 +12,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, crea
 
 from search_spaces.samplers import SAMPLERS
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS
-from trainables.specs.base import BaseSmoothing, is_unset
+from trainables.specs.base import BaseSmoothing
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, PositiveNumber, Settings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import PLUGINS_HINT
-from trainables.utils.settings import AtLeastTwo, PositiveInt, PositiveNumber, Settings
 
 
 def list_decaying_schedules() -> list[str]:
@@ -56,25 +54,18 @@ def expect(expected: str, suggest: Callable[[object], str] = lambda _: "") -> Wr
     return WrapValidator(validate)
 
 
-def _check_metric(name: str, ranks_only: bool = False) -> str:
-    """Return `name` if it is a metric, and if needed one with a value for every query.
+def _check_metric(name: str) -> str:
+    """Return `name` if it is a metric with a value for every query.
 
     Raises:
         ValueError: if it is not.
     """
     if not re.fullmatch(_RECALL_PATTERN, name):
-        from trainables.metrics import (
-            get_measure,
-        )  # imported here, since it loads numpy and most studies do not need it
+        from trainables.metrics import get_measure  # loads numpy, which most studies do not need
 
-        if ranks_only and not get_measure(name).is_rank_based:
+        if not get_measure(name).is_rank_based:
             raise ValueError
-        get_measure(name)
     return name
-
-
-def _check_rank_metric(name: str) -> str:
-    return _check_metric(name, ranks_only=True)
 
 
 def suggest_metric(value: object) -> str:
@@ -85,7 +76,6 @@ def suggest_metric(value: object) -> str:
 
 
 Metric = Annotated[str, AfterValidator(_check_metric)]
-RankMetric = Annotated[str, AfterValidator(_check_rank_metric)]
 
 
 def check_distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -143,7 +133,7 @@ class SearchSettings(Settings):
     `smoothing_params` and `optimisation_params`.
     """
 
-    trials: dict[str, PositiveInt] = Field(default={})
+    n_configurations: dict[str, PositiveInt] = Field(default={})
     """Number of configurations to propose for a system.
 
     A system that is not named has the default of its variant."""
@@ -153,7 +143,7 @@ class SearchSettings(Settings):
     No search round begins later. The result of the study then depends on the machine's speed."""
     gpu_hours: PositiveNumber | None = None
     """Maximum GPU hours of all runs; no search round begins later. If None, there is no limit."""
-    parallel: Annotated[
+    round_size: Annotated[
         PositiveInt,
         expect(
             "a whole number from 1 on: configurations proposed in a round. Results depend on it, and "
@@ -167,21 +157,13 @@ class SearchSettings(Settings):
     """Sampler that proposes configurations."""
     seed: Seed = 0
     """Seed of the sampler."""
-    objectives: Annotated[
-        tuple[Metric, ...],
-        expect('a list of metrics, analysis.metric first, e.g. ["R10@1", "ECE"]'),
-    ] = ()
-    """Metrics of a Pareto search, analysis.metric first. If empty, analysis.metric is the only objective.
-
-    The winner is the configuration of the Pareto front that is best by the first metric. In addition to the metrics
-    that are allowed for analysis.metric: Brier, NLL, ECE and Spearman."""
     pruning: Literal["race"] | None = None
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
     A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
     .003 to .072 are pruned (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the seeds 0 to .03, of
     query x configuration 0 to .1)."""
-    compare: Annotated[str | None, Field(exclude_if=is_unset)] = None
+    compare: str | None = None
     """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
 
     A variant that has it becomes systems such as T-WSLS-0.2. Each is searched over the other hyperparameters, tested
@@ -280,9 +262,7 @@ def add_plugin_settings(search: type[SearchSettings], smoothing: type[BaseSmooth
                 raise UserError(place, "the name of another setting or label", "a free name")
             value: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
             checks = AfterValidator(check_increasing), AfterValidator(check_not_empty)
-            default = (field.default,)
-            own = Field(default=default, exclude_if=partial(eq, default))
-            fields[name] = Annotated[GenericAlias(tuple, (value, ...)), *checks], own
+            fields[name] = Annotated[GenericAlias(tuple, (value, ...)), *checks], (field.default,)
     return create_model(search.__name__, __base__=search, __module__=search.__module__, **fields) if fields else search
 
 
@@ -302,7 +282,7 @@ class ConfirmSettings(Settings):
     The test set then judges those runs. If empty, the test set judges the runs of the search, and the luck by which the
     search chose them is in the p-values: declare fresh seeds for a claim. A number draws as many, 101 and the following
     ones; if the study chooses nothing, it begins with seeds, since those runs are as good."""
-    group_size: Annotated[AtLeastTwo | None, Field(exclude_if=is_unset)] = None
+    group_size: AtLeastTwo | None = None
     """Number of fresh seeds after which the study looks at its test scores, for a sequential confirmation.
 
     The study stops at a look at which every comparison of the report's conclusion is decided. The levels of the looks
@@ -313,7 +293,7 @@ class AnalysisSettings(Settings):
     """Settings of the analysis: the metric, the tests and their thresholds."""
 
     metric: Annotated[
-        RankMetric,
+        Metric,
         expect(
             "R<n>@<k>, e.g. R10@1, with n = task.candidates, or MAP, MRR, MRR@<k>, P@<k>, R@<k>, nDCG@<k> or position",
             suggest_metric,
@@ -335,17 +315,16 @@ class AnalysisSettings(Settings):
     comparisons: Annotated[
         tuple[SystemPair, ...],
         expect('a list of pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
-        Field(exclude_if=lambda it: not it),
     ] = ()
     """Further comparisons, each a pair of a system and the system that it is compared with.
 
     They follow the comparisons of the plan in their family and count in its correction. Those that are added after test
     scores exist are exploratory."""
-    dev_comparisons: Annotated[bool, Field(exclude_if=lambda it: not it)] = False
+    dev_comparisons: bool = False
     """Compare the systems on the development set, too, as a family with its own correction.
 
     Scores of a searched system are optimistic there, because its configuration was chosen by them."""
-    seeds: Annotated[Literal["own", "pooled"], Field(exclude_if=lambda it: it == "own")] = "own"
+    seeds: Literal["own", "pooled"] = "own"
     """Variation between seeds in the tests for new queries and new seeds: "own" of each comparison, or "pooled".
 
     Pooled with two to six seeds, it is the mean of the comparisons of a family by one metric, in relation to the rest,

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field
 
-from trainables.curriculum.pacing import canonicalize_pacing
+from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.utils.settings import Settings
+from trainables.utils.base_settings import Settings
 
 DifficultyWords = Literal["plain", "blanks"]
 """Words of the difficulty scores that read words."""
@@ -15,7 +15,7 @@ DifficultyWords = Literal["plain", "blanks"]
 class CurriculumSettings(Settings):
     """Settings of a curriculum: easy queries first, paced. Penha and Hauff (2020), section 3."""
 
-    pacing: Annotated[str, AfterValidator(canonicalize_pacing)] = "root_2"
+    pacing: Annotated[str, BeforeValidator(PACING.check_name)] = "root_2"
     """Name of the pacing function, a key of `trainables.curriculum.pacing.PACING`."""
     score: DifficultyScoreName = "BERT_loss"
     """Name of the difficulty score."""
@@ -27,7 +27,7 @@ class CurriculumSettings(Settings):
     """Hash of the word vectors of sigma_SM ("sha256:..."). If None, the input embeddings of the model."""
     scorer: str | None = None
     """Id of the scoring run; its model computes BERT_pred and BERT_loss."""
-    words: Annotated[DifficultyWords, Field(exclude_if=lambda it: it == "plain")] = "plain"
+    words: DifficultyWords = "plain"
     """Words of sigma_SM, sigma_BM25 and AP_BM25.
 
     plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between

@@ -19,8 +19,8 @@ from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
-from trainables.rankers.trainer import Pairs, RankerTrainer
-from trainables.specs.checkpoints import Segment
+from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
@@ -33,11 +33,7 @@ _MAX_RETRIEVED_TOKENS = 4_000_000
 
 
 class RankerData(EncoderInputs):
-    """Prepared task of a run: pairs by split, and their batches.
-
-    Args:
-        trial: the trial.
-    """
+    """Prepared task of a run: pairs by split, and their batches."""
 
     def __init__(self, trial: TrialSpec) -> None:
         super().__init__(trial)
@@ -122,12 +118,7 @@ class RankerData(EncoderInputs):
 
 
 class RankerRun(BaseRun):
-    """A ranker's run in progress.
-
-    Args:
-        trial: the trial that is executed.
-        on_wait: called repeatedly while another run trains what this run needs.
-    """
+    """A ranker's run in progress."""
 
     data: RankerData
     trainer: RankerTrainer
@@ -135,12 +126,6 @@ class RankerRun(BaseRun):
     def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
         self.data = RankerData(trial)
         super().__init__(trial, on_wait)
-
-    def train_to_end(self) -> RankerTrainer:
-        """Train what is left, and return the trainer with the model in its final state."""
-        for _ in self._steps:
-            pass
-        return self.trainer
 
     def _make_trainer(self) -> RankerTrainer:
         trial, specification = self.trial, as_ranker_spec(self.trial.specification)

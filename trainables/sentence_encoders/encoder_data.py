@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trainables.data.overlaps import check_overlaps
 from trainables.data.sentence_dataset import SentenceDataset, find_prepared_data, prepare_data
 from trainables.data.statistics import load_sentence_statistics as load_statistics
 from trainables.models.pretrained import (
@@ -12,7 +11,7 @@ from trainables.models.pretrained import (
     read_max_tokens,
     resolve_model_path,
 )
-from trainables.text.text_overlap import describe_overlap
+from trainables.text.text_overlap import check_overlaps, describe_overlap
 from trainables.utils.errors import UserError
 
 __all__ = [
@@ -29,22 +28,18 @@ __all__ = [
 def check_data(study: Any, prepared: SentenceDataset) -> None:
     """Raise an error, before anything is trained, if the study cannot use this data.
 
-    Args:
-        study: settings of the study.
-        prepared: prepared data of the study's task.
-
     Raises:
         UserError: if a batch is larger than an epoch, all gold similarities of a set are equal, more fresh layers are
             asked for than the model trains or its layers share their weights, or the splits share more sentences than
             the study allows.
     """
     model = study.model
-    if model.fresh_layers:  # without fresh layers a dry run need not download the model
-        layers = count_layers_to_reinitialize(resolve_model_path(model.name), model.fresh_layers)
-        n_trained = (model.layers or layers) - model.frozen_layers
-        if model.fresh_layers > n_trained:
+    if model.reinit_layers:  # without fresh layers a dry run need not download the model
+        layers = count_layers_to_reinitialize(resolve_model_path(model.name), model.reinit_layers)
+        n_trained = (model.num_layers or layers) - model.frozen_layers
+        if model.reinit_layers > n_trained:
             expected = f"at most {n_trained}, the number of trained layers"
-            raise UserError("model.reinit_layers", model.fresh_layers, expected)
+            raise UserError("model.reinit_layers", model.reinit_layers, expected)
     # There is no default limit: training sees no similarities, and published evaluations share sentences.
     if study.task.allowed_overlap is not None:
         check_overlaps(prepared.find_overlaps(), study.task.allowed_overlap)
@@ -56,11 +51,8 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
     pairs = prepared.read_pairs()
     for (split, name), pairs_of_set in pairs.groupby(["split", pairs["query_id"].str.partition("/")[0]], sort=False):
         if pairs_of_set["relevant"].nunique() < 2:
-            raise UserError(
-                "task.evaluation_path",
-                f"all {len(pairs_of_set)} {split} pairs of {name} have the same similarity",
-                "at least two different similarities",
-            )
+            found = f"all {len(pairs_of_set)} {split} pairs of {name} have the same similarity"
+            raise UserError("task.evaluation_path", found, "at least two different similarities")
 
 
 def describe_data(prepared: SentenceDataset) -> dict[str, Any]:
@@ -92,7 +84,7 @@ def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
             yield f"  {name:6} {sum(sizes.values()):6} pairs{f' ({parts})' if len(sizes) > 1 else ''}"
     path, length = resolve_model_path(study.model.name), study.model.max_length
     longest, digest = read_max_tokens(path), hash_model_files(path)
-    tokens = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache)
+    tokens = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache_folder)
     middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
     share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
     yield (

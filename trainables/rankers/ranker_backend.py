@@ -1,37 +1,45 @@
 """Training and evaluation of rankers: implements `trainables.specs.plugin.TrainingBackend`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 import pandas as pd
 
 from trainables.data.ranking_dataset import RankingDataset
+from trainables.difficulty.cache import ensure_difficulties
 from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
-from trainables.rankers import throughput
+from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.precompute import precompute_inputs
-from trainables.rankers.runner import RankerRun, evaluate_reference_ranking
+from trainables.rankers.ranker_run import RankerData, RankerRun, evaluate_reference_ranking
+from trainables.rankers.ranker_trainer import RankerTrainer
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
 from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training.frozen_features import InMemoryFeatures
+from trainables.training.throughput import Workload, measure_workload
+
+_MEASURED_PAIRS = 500
 
 
-def precompute(trial: TrialSpec, on_wait: Callable[[], None]) -> Iterator[PrecomputeProgress]:
+def precompute(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> Iterator[PrecomputeProgress]:
     """Compute tokens, outputs of the frozen layers and difficulty scores.
 
     A ranking that is not trained needs none of them.
     """
     if trial.specification.system == "cross-encoder":
-        yield from precompute_inputs(trial, on_wait)
+        data = RankerData(trial)
+        yield from data.precompute(on_wait)
+        if trial.action == "train":
+            ensure_difficulties(trial, data.prepared, on_wait)
 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
     """Start a run; a scoring run also saves the difficulty scores that other runs need."""
     if trial.specification.system == "sampler":
         return _ReferenceRankingRun(trial)
-    run = RankerRun(trial, on_wait)
-    return _DifficultyModelRun(run) if trial.scores else run
+    return (_DifficultyModelRun if trial.saves_difficulty else RankerRun)(trial, on_wait)
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
@@ -52,8 +60,25 @@ def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFr
 
 
 def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
-    """Measure the throughput of the run on this machine."""
-    return throughput.measure_throughput(trial, seconds)
+    """Measure the throughput of a run on the first training pairs, see `measure_workload`."""
+    specification, data = as_ranker_spec(trial.specification), RankerData(trial)
+    training = specification.training
+    assert training is not None
+    data.tokenize_once(lambda: None)
+    pairs = data.select_pairs("train")
+    pairs = pairs.select_queries(0, max(_MEASURED_PAIRS // int(pairs.rows.sizes[0]), 2 * training.batch_size))
+    rows = pairs.first_row + np.arange(len(pairs.relevant))
+    segment = Segment(0, training.instances, specification.variant.to_unsmoothed())
+
+    def make_workload(model: CrossEncoder, features: InMemoryFeatures) -> Workload:
+        if model.pooling == "cosine":
+            model.standardize_cosine(features.read(rows))
+        trainer = RankerTrainer(model, training, 0, features)
+        return Workload(
+            trainer, lambda until: trainer.train(segment, until, pairs), lambda: len(trainer.score_pairs(pairs))
+        )
+
+    return measure_workload(trial, seconds, data, rows, lambda: data.load_model(seed=0), make_workload)
 
 
 class _ReferenceRankingRun:
@@ -73,32 +98,11 @@ class _ReferenceRankingRun:
         """Do nothing, since no lease is held."""
 
 
-class _DifficultyModelRun:
+class _DifficultyModelRun(RankerRun):
     """A run that saves difficulty scores before its run record exists."""
 
-    def __init__(self, run: RankerRun) -> None:
-        self._run = run
-        self._result: TrialResult | None = None
-        self._steps: Iterator[None] | None = None
-
-    @property
-    def instances_seen(self) -> int:
-        """Instances trained so far."""
-        return self._run.instances_seen
-
-    @property
-    def history(self) -> list[dict[str, float]]:
-        """Learning curve of the run."""
-        return self._run.history
-
-    def advance(self) -> TrialResult | None:
-        """Do the next step of the run, then of scoring, and return the result after the last step."""
-        self._result = self._result or self._run.advance()
-        if self._result is None:
-            return None
-        self._steps = self._steps or save_difficulty_scores(self._run)
-        return None if next(self._steps, self) is None else self._result
-
-    def close(self) -> None:
-        """Release the leases of the run."""
-        self._run.close()
+    def _train_and_evaluate(self) -> Generator[TrialResult | None]:
+        for result in super()._train_and_evaluate():
+            if result is not None:
+                yield from save_difficulty_scores(self)
+            yield result

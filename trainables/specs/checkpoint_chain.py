@@ -6,14 +6,10 @@ For example, a two-stage schedule forks from the constant schedule at its switch
 """
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, RunSpec
-from trainables.storage.base import MANIFEST, STATE_FILE
-from trainables.utils.checksums import hash_file
-from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -68,13 +64,7 @@ class Checkpoint(NamedTuple):
 
 
 def split_into_segments(variant: BaseSmoothing, total: int, batch_size: int) -> list[Segment]:
-    """Return the segments of a training.
-
-    Args:
-        variant: the smoothing.
-        total: instances of the whole training.
-        batch_size: instances per batch; the switch point of two_stage is at the boundary of a batch.
-    """
+    """Return the segments of a training of `total` instances; they begin with a whole batch."""
     variant = variant.canonicalize()
     parts = [Segment(0, total, variant)]
     if variant.schedule == "two_stage":
@@ -92,15 +82,7 @@ def get_run_segments(specification: RunSpec) -> list[Segment]:
 
 
 def checkpoint_key(specification: RunSpec, instances: int) -> str:
-    """Return the key of the checkpoint after some instances: a hash chained over the segments up to there.
-
-    Args:
-        specification: the run.
-        instances: number of trained instances.
-
-    Returns:
-        16 hexadecimal digits.
-    """
+    """Return the key of the checkpoint after some instances: a hash chained over the segments up to there."""
     root = specification.model_dump(mode="json", exclude={"variant"})
     key = hash_json({"root": root})
     for part in get_run_segments(specification):
@@ -113,12 +95,8 @@ def checkpoint_key(specification: RunSpec, instances: int) -> str:
 def plan_checkpoints(specification: RunSpec, fork_points: Iterable[int]) -> list[int]:
     """Return the instances, in increasing order, after which a run saves a shared checkpoint.
 
-    These are the end of training, and each point where another run may fork from this one. Runs fork only while the
-    smoothing has constant strength.
-
-    Args:
-        specification: the run.
-        fork_points: instances after which runs of the study turn their smoothing off.
+    These are the end of training, and each point where another run may fork from this one, because it turns its
+    smoothing off there. Runs fork only while the smoothing has constant strength.
     """
     parts = get_run_segments(specification)
     smoothed = [part for part in parts if part.smoothing.initial_strength > 0 and part.smoothing.schedule == "constant"]
@@ -138,25 +116,3 @@ def count_instances_trained_by(owner: str, origins: Iterable[TrainedBy]) -> int:
         total += origin.stop - start if origin.owner == owner else 0
         start = origin.stop
     return total
-
-
-def verify_checkpoint(folder: Path) -> dict[str, Any]:
-    """Return what the manifest of a checkpoint on disk says of it, after its files were checked.
-
-    Args:
-        folder: folder with `MANIFEST` and `STATE_FILE`.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file does not match its checksum, or the manifest is not JSON.
-        KeyError, TypeError: if the manifest is that of something else.
-    """
-    manifest: dict[str, Any] = read_json(folder / MANIFEST)
-    content: dict[str, Any] = manifest["stage"]
-    for name, expected, actual in (
-        (MANIFEST, manifest["sha256"], hash_json(content)),
-        (STATE_FILE, content["state"], hash_file(folder / STATE_FILE)),
-    ):
-        if expected != actual:
-            raise ValueError(f"{name} does not match its checksum")
-    return content

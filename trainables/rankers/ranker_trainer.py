@@ -4,7 +4,7 @@ Each batch is a pure function of (seed, step).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,25 +15,13 @@ from trainables.data.query_groups import QueryGroups
 from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
-from trainables.models.packing import PackedBatch
 from trainables.models.scoring import Precision, prepare_for_scoring
-from trainables.specs.checkpoints import Segment
+from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
-from trainables.training.trainer import Trainer
+from trainables.training.trainer import TextSource, Trainer
 from trainables.utils.arrays import Ints
 from trainables.utils.random import derive_seed
-
-
-class PairSource(Protocol):
-    """Source of a trainer's pairs, by number."""
-
-    @property
-    def lengths(self) -> Ints:
-        """Tokens of each pair, shape (all pairs,)."""
-
-    def read(self, rows: Ints) -> PackedBatch:
-        """Return a batch of these pairs, in this order."""
 
 
 class Pairs(NamedTuple):
@@ -97,31 +85,22 @@ class RankerTrainer(Trainer):
         model: CrossEncoder,
         settings: RankerTrainingSettings,
         seed: int,
-        source: PairSource,
+        source: TextSource,
         load_curriculum: Callable[[], Curriculum | None] = lambda: None,
     ) -> None:
         super().__init__(model, settings, seed)
         self.source, self._load_curriculum = source, load_curriculum
 
-    def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] | None = None) -> None:
-        """Train from the instances seen to `until`, which lies inside `segment`.
-
-        Args:
-            segment: segment with the smoothing setting.
-            until: number of instances to train to.
-            pairs: training pairs.
-            after_step: called after every batch. If None, nothing is called.
+    def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] = lambda: None) -> None:
+        """Train from the instances seen to `until`, which lies inside `segment`; `after_step` follows every batch.
 
         Raises:
             FloatingPointError: if the loss is not finite.
         """
         lengths = self.source.lengths[pairs.first_row : pairs.first_row + len(pairs.relevant)]
         sampler = BatchSampler(self.seed, self.settings, pairs.rows, lengths, self._load_curriculum())
-
-        smoothing = as_label_smoothing(segment.smoothing)
-        objective = Objective(
-            smoothing.loss, smoothing.distribution, smoothing.teacher_temperature, smoothing.weak_temperature
-        )
+        own = as_label_smoothing(segment.smoothing)
+        objective = Objective(own.loss, own.distribution, own.teacher_temperature, own.weak_temperature)
 
         def gradient(step: int, epsilon: float) -> float:
             group = 1 + self.settings.negatives if objective.is_per_query else 1
@@ -134,12 +113,7 @@ class RankerTrainer(Trainer):
     def _backward(self, rows: Ints, pairs: Pairs, objective: Objective, epsilon: float, dropout: Dropout) -> float:
         """Add the gradient of the batch's mean loss, one micro-batch after another, and return the loss.
 
-        Args:
-            rows: numbers of the pairs in `pairs`, shape (groups, pairs of a group). A group stays together.
-            pairs: training pairs.
-            objective: loss and smoothing.
-            epsilon: present strength of the smoothing.
-            dropout: dropout of this step.
+        The batch is `rows`, numbers in `pairs` of shape (groups, pairs of a group). A group stays together.
         """
         settings, loss = self.settings, 0.0
         n_terms = objective.count_terms(pairs.get_supervision(rows).labels)
@@ -165,11 +139,7 @@ class RankerTrainer(Trainer):
         """Return the score that ranks every pair, a float64 array of shape (pairs,).
 
         It is logit(relevant) - logit(not relevant), or logit(relevant) if the model's `ranking_score` says so. A model
-        with one logit ranks by it.
-
-        Args:
-            pairs: the pairs.
-            precision: precision of the scores. If None, that of the test split.
+        with one logit ranks by it. Without a precision, it is that of the test split.
         """
         rows = pairs.first_row + np.arange(len(pairs.relevant))
         if self.model.ranking_score == "difference":

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainables.curriculum.settings import CurriculumSettings
-from trainables.data.overlaps import check_overlaps
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import check_words, find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics as load_statistics
@@ -17,7 +16,7 @@ from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.text.text_overlap import describe_overlap
+from trainables.text.text_overlap import check_overlaps, describe_overlap
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,10 +39,6 @@ _EVALUATED_SPLITS = ("dev", "test")
 
 def check_data(study: Any, prepared: RankingDataset) -> None:
     """Raise an error, before anything is trained, if the study cannot use this data.
-
-    Args:
-        study: settings of the study.
-        prepared: prepared data of the study's task.
 
     Raises:
         UserError: if a weak label is missing although a variant needs it (also that of a relevant document, if the task
@@ -96,11 +91,7 @@ def _check_weak_labels(study: Any, prepared: RankingDataset, variant: str) -> No
 
 
 def describe_data(prepared: RankingDataset) -> dict[str, Any]:
-    """Return the data's description for the report.
-
-    The description has the fingerprint, counts, overlaps of the splits and the distribution of the training negatives'
-    weak labels.
-    """
+    """Return the data's description for the report, with the distribution of the training negatives' weak labels."""
     train = prepared.read_candidates("train", ["relevant", "weak_label"])
     labels = train.query("relevant == 0")["weak_label"].dropna().to_numpy(dtype=float)
     meta, overlaps = prepared.read_metadata(), prepared.find_overlaps()
@@ -141,7 +132,7 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
         row = f"{split:8}{counts['queries']:9}{counts['relevant']:10}{counts['pool']:10}{counts['back_filled']:13}"
         yield f"{row}{metric:>{width}}"
     first_stage = prepared.settings.get_first_stage()
-    yield describe_retrieval(*first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
+    yield describe_retrieval(first_stage, meta["splits"]) if first_stage else RERANKING_NOTE
     for name, texts in (("queries", queries["text"]), ("candidates", documents["text"])):
         words = np.quantile([len(text.split()) for text in texts], [0.5, 0.95, 1])
         yield f"words of {name}: {words[0]:.0f} in the median, {words[1]:.0f} at 95 %, {words[2]:.0f} at most"
@@ -154,12 +145,6 @@ def summarize_data(study: Any, prepared: RankingDataset) -> Iterator[str]:
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> "pd.DataFrame":
     """Return the attributes by which the report groups the evaluated queries.
 
-    Args:
-        study: settings of the study; its task has no paths.
-        resolved: resolved inputs of the study: fingerprint and domains of the data, digests of the model and word
-            vectors.
-        difficulty_model_id: id of the scoring run, which computes BERT_pred and BERT_loss.
-
     Returns:
         Table with the columns split and query_id. It also has `turns` and `domain` if the task has them, and
         `difficulty/<score>` (low is easy) for each score of the study's curricula that the cache contains.
@@ -168,7 +153,7 @@ def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str
 
     from trainables.difficulty.cache import read_difficulties
 
-    folder = study.cache / "prepared" / resolved.fingerprint
+    folder = study.cache_folder / "prepared" / resolved.fingerprint
     prepared = RankingDataset(resolved.fingerprint, folder, study.task, resolved.domains)
     names = [(split, name) for split in _EVALUATED_SPLITS for name in prepared.read_query_ids(split)]
     attributes = pd.DataFrame(names, columns=["split", "query_id"])
@@ -214,7 +199,7 @@ def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     path = resolve_model_path(study.model.name)
     length, added = study.model.max_length, get_task(study.task.name).list_added_tokens(study.task)
     tokenizer = load_tokenizer(path, added)
-    tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache)
+    tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache_folder)
     middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
     share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
     return (

@@ -1,0 +1,55 @@
+"""Datasets of the package ir_datasets (MacAvaney et al. 2021), which downloads them if necessary."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from trainables.utils.errors import UserError
+
+_T = TypeVar("_T")
+
+
+def load_dataset(name: str, key: str, required: bool = True) -> Any:
+    """Return the dataset of this id.
+
+    Args:
+        name: Id of the dataset.
+        key: Key or option that names it, for errors.
+        required: Whether an unknown id is an error. If False, None is returned.
+
+    Raises:
+        UserError: If the package is not installed, or does not know the dataset.
+    """
+    try:
+        import ir_datasets
+    except ImportError as error:
+        raise make_missing_package_error(key) from error
+    try:
+        return ir_datasets.load(name)
+    except KeyError as error:
+        if not required:
+            return None
+        expected = "irds:ID with an id of https://ir-datasets.com"
+        raise UserError(key, f"ir_datasets has no {name!r}", expected) from error
+
+
+def read_records(name: str, source: Any, kind: str, key: str, convert: Callable[[Any], _T]) -> Iterator[_T]:
+    """Yield all converted records of a kind: "docs", "queries" or "qrels".
+
+    Raises:
+        UserError: If they cannot be downloaded or read.
+    """
+    try:
+        yield from map(convert, getattr(source, f"{kind}_iter")())
+    except Exception as error:  # a download, an archive, a parser or an unusual record may raise anything
+        problem = f"{kind} of {name} cannot be read ({type(error).__name__}: {str(error)[:200]})"
+        raise UserError(key, problem, "a dataset that ir_datasets can read or download") from error
+
+
+def parse_text(record: Any) -> tuple[str, str]:
+    """Return the id and the text of a query or a document; the text may be empty."""
+    return str(record.query_id if hasattr(record, "query_id") else record.doc_id), (record.default_text() or "").strip()
+
+
+def make_missing_package_error(key: str) -> UserError:
+    """Return the error that says how to install the package."""
+    return UserError(key, "the package ir_datasets is not installed", "`pip install ir-datasets`")
