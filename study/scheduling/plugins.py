@@ -1,4 +1,4 @@
-"""Which plug-ins a run uses."""
+"""Lists the plug-ins that a run uses."""
 
 from search_spaces.registry import STUDY_TYPES
 from trainables.curriculum import DIFFICULTY_SCORES, PACING

@@ -22,6 +22,8 @@ import pytest
 from tests.plugins import EXAMPLE, run_with, take_back_plugins
 from tests.study.command import comparisons, environment
 from trainables.data.negatives.base import Query
+from trainables.data.tasks import Task
+from trainables.metrics import Measure
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 
@@ -116,7 +118,7 @@ def test_the_own_pacing_is_its_formula() -> None:
 
 
 def test_the_own_metric_is_its_definition_also_with_ties() -> None:
-    metric, draw = contents("metrics.py")["RBP"], np.random.default_rng(1)
+    metric, draw = Measure("RBP", contents("metrics.py")["rank_biased_precision"]), np.random.default_rng(1)
     for _ in range(20):
         scores, relevant = draw.integers(0, 3, 5), draw.integers(0, 2, 5)
         orders = [sorted(order, key=lambda place: -scores[place]) for order in permutations(range(5))]
@@ -135,7 +137,8 @@ def test_the_own_sampler_counts_words(tmp_path: Path) -> None:
 
 
 def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path: Path) -> None:
-    task, settings = contents("faq.py")["TASK"], RankerTaskSettings(name="faq", path=str(tmp_path))
+    found, settings = contents("faq.py"), RankerTaskSettings(name="faq", path=str(tmp_path))
+    task = Task(found["read_dataset"], found["get_source_version"])
     rows = ["split\tanswer\tquestion", *(f"{name}\tYes {name}.\tIs it {name}?" for name in ("train", "dev", "test"))]
     (tmp_path / "faq.tsv").write_text("\n".join(rows), encoding="utf-8")
     dataset, version = task.read_dataset(settings), task.get_source_version(settings)
@@ -226,7 +229,7 @@ def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(
     assert {own["task"]["sampler"]["name"] for own in specifications} == {"jaccard"}
     assert {own["variant"]["power"] for own in specifications if own["variant"]["schedule"] == "powered"} == {1.0, 3.0}
     assert all("power" not in own["variant"] for own in specifications if own["variant"]["schedule"] != "powered")
-    assert {own["variant"].get("loss") for own in specifications} == {None, "hinge"}
+    assert {own["variant"]["loss"] for own in specifications} == {"cross_entropy", "hinge"}
     found = {(row["system"], row["baseline"]) for row in comparisons(folder / "report")}
     assert {("Hinge", "BERT"), ("Hinge-T-LS", "Hinge")} <= found
     assert {row["metric"] for row in comparisons(folder / "report")} == {"RBP"}

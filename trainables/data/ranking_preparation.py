@@ -30,10 +30,10 @@ from trainables.models import pretrained
 from trainables.specs import environment
 from trainables.specs.ranking_task import EvaluationSamplerSettings, RankerTaskSettings, SamplerSettings
 from trainables.specs.samplers import SAMPLERS
+from trainables.text.words import has_separated_words
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
-from trainables.utils.words import has_separated_words
 
 if TYPE_CHECKING:
     from trainables.data.ranking_sampling import ProgressCallback
