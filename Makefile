@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 
-.PHONY: study test test-long lint docs dist evidence bench bench-quick gpu gpu-packages lock
+.PHONY: study test test-long test-wandb-server lint docs dist evidence bench bench-quick gpu gpu-packages lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -15,10 +15,28 @@ test: lint
 	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules \
 		tests analysis docs/scripts search_spaces study trainables
 
-# What does not fit into a quarter of an hour beside the rest: failing trials, killed drivers, full disks, lost nodes, a
-# W&B server that dies, sweeps, suites, studies of curricula and of an own trainable.
-test-long: $(TESTABLE)
-	$(BIN)/python -m pytest -q -m long
+# What is slow and rare, in parts of at most half an hour on two cores: make test-long PART="faults files". Without PART
+# all of them; -k goes on after a part that failed.
+LONG.distribution := tests/test_distribution.py
+LONG.encoders := tests/faults/test_architectures.py tests/faults/test_exports.py
+LONG.faults := tests/faults/test_cluster.py tests/faults/test_driver.py tests/faults/test_leaks.py \
+	tests/faults/test_sequential.py tests/faults/test_suite.py tests/faults/test_trials.py
+LONG.files := tests/faults/test_damaged_files.py tests/faults/test_disk.py
+LONG.real-data := tests/study/test_real_data.py
+LONG.studies := tests/docs tests/examples tests/trainables tests/study/config tests/study/suites tests/study/workflows \
+	tests/study/test_curricula_end_to_end.py tests/study/test_encoder_study.py tests/study/test_rerank.py
+LONG.wandb := tests/analysis/readers tests/faults/test_sweep.py tests/faults/test_wandb.py tests/study/tracking \
+	tests/study/wandb_sweeps
+PARTS := distribution encoders faults files real-data studies wandb wandb-server
+PART := $(PARTS)
+test-long: $(PART:%=test-long-%)
+test-long-%: $(TESTABLE)
+	$(BIN)/python -m pytest -q -m long $(or $(LONG.$*),$(error PART: $*; expected some of $(PARTS)))
+
+# The tests of the loopback W&B server that other tests use.
+test-long-wandb-server: test-wandb-server ;
+test-wandb-server: $(TESTABLE)
+	$(BIN)/python -m pytest -q wandb_server
 
 lint: $(TESTABLE)
 	$(BIN)/ruff check

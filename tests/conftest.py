@@ -1,22 +1,31 @@
-"""What tests of several folders share.
+"""Fixtures and settings that tests of several folders share.
 
-Property tests draw the same examples on every machine, and are not timed: the machine is shared.
+Property tests draw the same examples on every machine, and are not timed: the machine is shared. Those of which an
+example drives a whole study, or fits a model of statsmodels, take the profile `costly`.
 """
 
+import os
+import pickle
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
+from filelock import FileLock
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from tests.trainables.encoders import Encoders
     from tests.trainables.small import World
 
-settings.register_profile("reproducible", derandomize=True, deadline=None)
+same_folder = [HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "reproducible", max_examples=50, derandomize=True, deadline=None, suppress_health_check=same_folder
+)
 settings.load_profile("reproducible")
+settings.register_profile("costly", max_examples=5, phases=[Phase.generate])
 
 collect_ignore = ["faults/injected"]  # its sitecustomize is no test, and Debian's Python has imported one of its own
 
@@ -25,6 +34,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first: of two processes, none has a long file left when the other is done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+Share = Callable[[str, Callable[[Path], Any]], Any]
+
+
+@pytest.fixture(scope="session")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Share:
+    """Lets the first process of a test run make something in a folder of this name, and all of them use it."""
+    base = tmp_path_factory.getbasetemp()
+    top = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    top.mkdir(exist_ok=True)
+
+    def make_once(name: str, make: Callable[[Path], Any]) -> Any:
+        folder, made = top / name, top / f"{name}.pickle"
+        with FileLock(top / f"{name}.lock"):
+            if not made.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                made.write_bytes(pickle.dumps(make(folder)))
+        return pickle.loads(made.read_bytes())
+
+    return make_once
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +77,16 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> "Encoders":
 
 
 @pytest.fixture(scope="session")
-def finished_study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Where the small study was run through the real command line, undisturbed, and what it printed."""
+def finished_study(share: Share) -> tuple[Path, str]:
+    """Runs the small study through the real command line; returns its folder and what it printed."""
     from tests.study.command import SECRETS, run
 
-    place = tmp_path_factory.mktemp("finished")
-    result = run(place, **SECRETS)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return place, result.stdout
+    def finish(place: Path) -> tuple[Path, str]:
+        result = run(place, **SECRETS)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return place, result.stdout
+
+    return share("finished", finish)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What may happen to a file on a disk."""
+"""Damages files as disks and people do."""
 
 import os
 from collections.abc import Callable

@@ -49,7 +49,7 @@ def place(request: pytest.FixtureRequest, distributions: Path, tmp_path_factory:
 
 
 def run(place: Path, *arguments: str, timeout: int = 120, **variables: str) -> str:
-    """What the installed Python prints in the folder."""
+    """Runs the installed Python in the folder and returns what it prints."""
     result = subprocess.run(
         [str(place / ".venv" / "bin" / "python"), *arguments],
         cwd=place,

@@ -39,7 +39,7 @@ def functions(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.Functi
 
 
 def is_value(function: ast.FunctionDef) -> bool:
-    """Whether it is read like an attribute."""
+    """Returns True if a function is read like an attribute."""
     found = (ast.unparse(decorator) for decorator in function.decorator_list)
     return any(decorator.rpartition(".")[2] in ("property", "cached_property") for decorator in found)
 
@@ -81,3 +81,13 @@ def test_functions_are_named_by_verbs(path: Path) -> None:
         if (word in bare and not inside) or (is_participle(word) and not is_value(function)):
             found.append(f"{inside}.{function.name}" if inside else function.name)
     assert found == []
+
+
+def test_every_long_test_is_in_one_part() -> None:
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", "")
+    parts = {part: paths.split() for part, paths in re.findall(r"^LONG\.([\w-]+) := (.+)$", makefile, re.MULTILINE)}
+    assert {*re.findall(r"^PARTS := (.+)$", makefile, re.MULTILINE)[0].split()} == {*parts, "wandb-server"}
+    for file in ROOT.glob("tests/**/test_*.py"):
+        if "mark.long" in file.read_text() and file != Path(__file__):
+            within = [part for part, paths in parts.items() if any(file.is_relative_to(ROOT / path) for path in paths)]
+            assert len(within) == 1, (file, within)

@@ -85,7 +85,7 @@ def sha256(values: Any) -> str:
 
 
 def ids(name: str) -> dict[str, Any]:
-    """Of each system of a study the ids of its first configuration, and the digest of those of all."""
+    """Lists by system the ids of its first configuration, and the digest of those of all."""
     found: dict[str, list[Configuration]] = {}
     for item in configurations(shipped(name)):
         found.setdefault(item.name, []).append(item)
@@ -100,7 +100,7 @@ def ids(name: str) -> dict[str, Any]:
 
 
 def keys(name: str) -> dict[str, str]:
-    """Of each system of a study the keys of the states of its first run, in the middle and at the end."""
+    """Lists by system the keys of the states of its first run, in the middle and at the end."""
     found: dict[str, str] = {}
     for item in configurations(shipped(name)):
         run = item.runs[0]
@@ -162,7 +162,7 @@ def test_draws_of_training() -> None:
 
 
 def test_labels_of_a_run() -> None:
-    """What W&B and records know of a run."""
+    """W&B and records label a run alike."""
     study = shipped("quick")
     resolved = ResolvedInputs("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT)
     made = ConfigurationFactory(study, resolved, "plan-hash")

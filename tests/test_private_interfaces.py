@@ -24,7 +24,7 @@ BOUNDED = ("optuna", "ray", "torch", "transformers", "wandb", "wandb-workspaces"
 
 
 class Library:
-    """What it lacks, all of it in one message.
+    """A library of which tests collect what it lacks, to report it in one message.
 
     Args:
         name: as it is installed.

@@ -6,10 +6,10 @@ import numpy as np
 
 from analysis.checks.ranks import HEADER, describe_ranks
 from analysis.checks.worst_seeds import describe_sensitivity
+from analysis.comparisons.pooling import describe_pooling
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_p_value, format_terminal_table
-from analysis.rendering.pooling import describe_pooling
 from analysis.stats.comparison import Comparison
 from analysis.stats.paired_tests import differences_or_none
 from analysis.stats.permutation_tests import smallest_p

@@ -18,7 +18,7 @@ from analysis.tables.section import Section
 
 @dataclass(frozen=True)
 class Document:
-    """What a report says, in any format.
+    """Texts and tables of a report, for any format.
 
     Attributes:
         title: title of the report.

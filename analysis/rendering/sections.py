@@ -2,6 +2,7 @@
 
 from analysis.checks import ranks
 from analysis.checks.worst_seeds import describe_sensitivity
+from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.cost import compute_run_seconds
 from analysis.data.plan import PlannedFamily
@@ -9,8 +10,6 @@ from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_p_value
 from analysis.rendering.looks import build_look_section
-from analysis.rendering.pooling import describe_pooling
-from analysis.rendering.setup import build_setup_section
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.tables.confirmation import build_confirmation_section
@@ -18,6 +17,7 @@ from analysis.tables.dev_only import build_dev_section
 from analysis.tables.main import ReportData
 from analysis.tables.marks import format_marks_legend
 from analysis.tables.section import MAX_COLUMNS, Section
+from analysis.tables.setup import build_setup_section
 from trainables.metrics import LOWER_IS_BETTER
 
 _TESTS = {

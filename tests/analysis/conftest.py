@@ -8,12 +8,17 @@ import pytest
 from tests.analysis.builders import SETTINGS, STATISTICS, plan_of, queries_of, study_runs, write_records
 from tests.analysis.offline import write_wandb
 from tests.analysis.searching import told
+from tests.conftest import Share
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(share: Share) -> Path:
     pytest.importorskip("wandb")
-    folder = tmp_path_factory.mktemp("written") / "study"
+    return share("written", write_study)
+
+
+def write_study(place: Path) -> Path:
+    folder = place / "study"
     runs = study_runs(seeds=(1, 2), grid=False)
     plan = plan_of(runs, seeds=[1, 2], pruning="race", settings=SETTINGS)
     search = told(runs)

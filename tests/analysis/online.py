@@ -11,8 +11,8 @@ import pandas as pd
 
 from tests.analysis.builders import SETUP, Made
 from tests.analysis.offline import fill
-from tests.wandb_server import Server
 from trainables.utils.hashing import hash_json
+from wandb_server import Server
 
 
 @contextlib.contextmanager

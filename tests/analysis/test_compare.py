@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from analysis.data.score_table import build_score_table
 from analysis.readers.score_files import read_score_file
 from analysis.rendering.cells import format_comparisons, format_p_value
 from analysis.stats.comparison import ComparisonSettings
+from tests.study.command import call
 from trainables.utils.errors import UserError
 
 SCORINGS = ("random", "turns", "words U", "words R", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss")
@@ -230,8 +229,8 @@ def test_a_test_in_vain_is_said_beside_its_p_value() -> None:
 
 def test_the_command_prints_what_it_found(tmp_path: Path) -> None:
     made().to_csv(tmp_path / "s.csv", index=False)
-    command = [sys.executable, "-m", "analysis.compare", str(tmp_path / "s.csv"), "--baseline", "BERT"]
-    done = subprocess.run([*command, "--margin", ".05"], capture_output=True, text=True, check=True)
+    done = call("analysis.compare", tmp_path, "s.csv", "--baseline", "BERT", "--margin", ".05")
+    assert done.returncode == 0, done.stderr
     assert "2 comparisons at 0.05, bonferroni" in done.stdout
     assert "standard deviations of one system, beyond what all systems share: seeds 0.0" in done.stdout
     assert "the variation between seeds is estimated with 6 degrees of freedom" in done.stdout

@@ -441,7 +441,7 @@ def test_the_conclusion_and_the_marks_are_about_the_first_comparison_of_each_sys
 
 
 def test_values_of_the_baseline_itself_are_marked_against_its_first_value(tmp_path: Path) -> None:
-    """As search.compare = "loss" plans them: LS is another loss of BERT, T-LS and T-WSLS are smoothed."""
+    """LS is another loss of BERT, T-LS and T-WSLS are smoothed, as search.compare = "loss" plans them."""
     pairs = [["LS", "BERT"], ["T-LS", "BERT"], ["T-WSLS", "LS"]]
     family = {"name": "variants", "correction": "bonferroni", "comparisons": pairs}
     systems = {"BERT": ("none", "a"), "LS": ("none", "b"), "T-LS": ("smooth", "a"), "T-WSLS": ("smooth", "b")}

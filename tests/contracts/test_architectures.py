@@ -36,7 +36,7 @@ from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.utils.arrays import Ints
 from trainables.utils.errors import UserError
 
-MIXED = [1, 1, 2, 3, 8, 9, 17, 33, 64, 65, 257, 511, 512]
+MIXED = [1, 1, 2, 3, 8, 9, 17, 33, 64, 65, 512]
 SHORT = [9, 14, 11, 30, 14, 64, 3, 9]
 every_type = pytest.mark.parametrize("kind", TYPES)
 every_separate_type = pytest.mark.parametrize("kind", SEPARATE)
@@ -81,7 +81,7 @@ def test_the_first_token_alone_has_the_output_and_the_gradients_that_it_has_amon
     models: dict[str, Path], kind: str
 ) -> None:
     base, weights = name_weights(models[kind])
-    model, batch = Transformer(base, BaseModelSettings()), make_batch(MIXED)
+    model, batch = Transformer(base, BaseModelSettings()), make_batch(SHORT)
     everything, layout = model.encode(batch, NO_DROPOUT)
     expected = everything[layout.first_tokens]
     weighting = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0))

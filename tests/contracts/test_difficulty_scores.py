@@ -1,4 +1,4 @@
-"""What holds for every score, through the functions that others call."""
+"""Laws of every difficulty score, through the functions that others call."""
 
 import subprocess
 import sys

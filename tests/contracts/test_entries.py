@@ -84,7 +84,7 @@ def test_another_name_is_refused_with_those_of_the_registry(section: Section, na
 
 
 def is_known(key: str, value: str) -> bool:
-    """Whether the quick study has this key; the value may be wrong for it."""
+    """Returns True if the quick study has this key; the value may be wrong for it."""
     try:
         load_study("quick", [f"{key}={value}"])
     except UserError as error:

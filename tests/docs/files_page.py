@@ -26,7 +26,7 @@ def first_cells(text: str) -> list[str]:
 
 
 def as_pattern(path: str) -> re.Pattern[str]:
-    """What matches the files that a path of the page stands for."""
+    """Turns a path of the page into a pattern of the files that it stands for."""
     parts = (
         ".+" if part == "..." else "[^/]+" if part.startswith("<") else re.escape(part)
         for part in re.split(r"(<[^>]+>|\.\.\.$)", path)

@@ -1,4 +1,4 @@
-"""What is kept of a study gives its tables again, and the results pages have these tables."""
+"""The kept records of a study give its tables again, and the results pages have these tables."""
 
 from pathlib import Path
 

@@ -81,7 +81,7 @@ RUNS = {
 
 @cache
 def rows() -> dict[str, dict[str, list[str]]]:
-    """Of each trainable the cells of the page, by key."""
+    """Reads the page: trainable -> key -> cells."""
     found: dict[str, dict[str, list[str]]] = {name: {} for name in STUDY_TYPES}
     owners: Sequence[str] = ()
     for line in PAGE.splitlines():
@@ -106,7 +106,7 @@ def known_keys(trainable: str) -> set[str]:
 
 
 def answer(key: str) -> str:
-    """What the page says of a key of a cross-encoder."""
+    """Returns what the page says about the id of a cross-encoder's run."""
     return rows()["cross-encoder"][key][-1]
 
 

@@ -25,7 +25,7 @@ pytestmark = [
 
 
 class Page(NamedTuple):
-    """What a page of the site refers to and can be referred to by."""
+    """A page of the site: its anchors and what it refers to."""
 
     ids: set[str]
     links: list[str]
@@ -76,7 +76,7 @@ def read_page(path: Path) -> Page:
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether an address names a host."""
+    """Returns True if an address names a host."""
     return bool(urlsplit(address).netloc) or urlsplit(address).scheme in ("http", "https")
 
 

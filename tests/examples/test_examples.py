@@ -58,7 +58,7 @@ def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
 
 
 def contents(name: str) -> dict[str, Any]:
-    """What a module of the own package defines."""
+    """Runs a module of the own package and returns what it defines."""
     with take_back_plugins(EXAMPLE):
         return runpy.run_path(str(EXAMPLE / "own_package" / name))
 
@@ -187,7 +187,9 @@ def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
     assert numbers(last)[0] > 0.9
 
 
-def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_path: Path) -> None:
+def test_scores_are_compared_and_the_better_system_is_named(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     frame = pd.read_csv(EXAMPLES / "scores.csv")
     means = frame.groupby("system")["value"].mean()
     shown = run(place, "examples/compare_scores.py")
@@ -202,7 +204,9 @@ def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_pat
         for query in range(40)
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "own.csv", index=False)
-    shown = run(place, "examples/compare_scores.py", str(tmp_path / "own.csv"))
+    monkeypatch.setattr(sys, "argv", ["compare_scores.py", str(tmp_path / "own.csv")])
+    runpy.run_path(str(EXAMPLES / "compare_scores.py"), run_name="__main__")
+    shown = capsys.readouterr().out
     assert "good against baseline: better" in shown
     assert "same against baseline: undecided" in shown
 

@@ -107,7 +107,7 @@ class Cluster:
                 os.kill(process.number, signal.SIGKILL)
 
     def logs(self) -> str:
-        """What the processes of tasks wrote on the nodes."""
+        """Reads the logs of the tasks' processes on the nodes."""
         paths = self._place.glob("*/session_*/logs/worker-*.out")
         return "".join(path.read_text(encoding="utf-8", errors="replace") for path in paths)
 

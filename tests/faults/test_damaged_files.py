@@ -72,7 +72,7 @@ def check(place: Path, reference: Path, ended: "subprocess.CompletedProcess[str]
 
 
 def states(place: Path) -> list[str]:
-    """How the evaluations ended that are recorded."""
+    """Reads the state of every recorded evaluation."""
     found = [*place.glob("study/runs/*/record.json"), *place.glob("study/runs/*/test.json")]
     return [json.loads(path.read_text("utf-8"))["state"] for path in found]
 
@@ -85,7 +85,7 @@ def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
 
 
 def some(folder: Path, patterns: Iterable[str], every: int = 2) -> list[Path]:
-    """Of each kind of file every second one, the first at least."""
+    """Selects every second file of each kind."""
     found = [sorted(folder.glob(pattern))[::every] for pattern in patterns]
     assert all(found), patterns
     return [path for paths in found for path in paths]
@@ -168,7 +168,7 @@ def test_a_damaged_plan_is_refused_and_never_declared_anew(
 def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
     finished_study: tuple[Path, str], copy: Path, kinds: tuple[str, ...]
 ) -> None:
-    """States of another user's, or records. Root of a namespace of its own may not read the files of others."""
+    """The root of a user namespace may not read the files of others."""
     folder = copy / ("cache" if kinds is CACHE else "study")
     if kinds is CACHE:
         shutil.rmtree(copy / "study" / "runs")
@@ -212,7 +212,7 @@ def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]
 def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
     finished_study: tuple[Path, str], tmp_path: Path, damage: str
 ) -> None:
-    """What a process has mapped and checked it goes on reading: cut short it would end, so nothing is cut there."""
+    """Files that a process may have mapped are flipped and not cut, since a cut would end it."""
     copy_cache(finished_study[0], tmp_path)
     process = running(tmp_path, 3)
     kinds = [kind for kind in CACHE if damage != "truncated" or not kind.endswith(".npy")]

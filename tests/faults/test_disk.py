@@ -82,7 +82,7 @@ def attempts(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPath
 
 
 def attempt(kept: Path, name: str) -> Attempt:
-    """What a script has kept of one."""
+    """Reads what a script kept of one attempt."""
     out, err, status, records = (
         (kept / f"{name}.{kind}").read_text("utf-8") for kind in ("out", "err", "status", "records")
     )

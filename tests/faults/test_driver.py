@@ -62,7 +62,7 @@ def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]"
 
 
 def configurations(place: Path) -> Counter[tuple[Any, ...]]:
-    """How many runs each configuration has, by what it is."""
+    """Counts the runs of each configuration."""
     found = (json.loads(path.read_text("utf-8"))["config"] for path in (place / "study").glob("runs/*/record.json"))
     return Counter((entry["variant"], entry["epsilon"], entry["switch"], entry["configuration_id"]) for entry in found)
 
@@ -155,7 +155,7 @@ def test_nothing_is_left_behind(disturbed: Disturbed) -> None:
 
 
 def test_no_proposal_is_left_without_an_end(disturbed: Disturbed) -> None:
-    """As the study tells it in search.json: every proposal once, each with its end, as in the undisturbed study."""
+    """search.json has every proposal once and with its end, as in the undisturbed study."""
     paths = [place / "study" / "search.json" for place in (disturbed.place, disturbed.reference)]
     found, expected = (json.loads(path.read_text("utf-8"))["systems"] for path in paths)
     assert found == expected

@@ -44,7 +44,7 @@ def export(place: Path, system: str, *settings: str) -> Path:
 
 
 def check_scores(place: Path, folder: Path, system: str) -> None:
-    """What both libraries give in a fresh process, without this project, is what the study recorded."""
+    """Compares what both libraries give in a fresh process, without this project, with what the study recorded."""
     records = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/test.json")]
     (run_id,) = {entry["id"] for entry in records if entry["config"]["variant"] == system}
     scores = pd.read_parquet(place / "study" / "runs" / run_id / "test_scores.parquet")

@@ -28,7 +28,7 @@ def furthest(trial: TrialSpec) -> int:
 
 
 def writing(work: Work, trial: TrialSpec) -> bool:
-    """Whether this process is writing a checkpoint."""
+    """Returns True if this process is writing a checkpoint."""
     slot = trial.cache / "stages" / "resume" / trial.specification.id
     mark = f".{get_machine_id()}-{work.process.pid}-"
     return slot.is_dir() and any(mark in path.name for path in slot.iterdir())

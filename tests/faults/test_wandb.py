@@ -14,7 +14,7 @@ from analysis.report import main as report
 from study.records import run_record as record
 from tests.study.command import SMALL, command, comparisons, copy_cache, environment, records
 from tests.study.mirrors import whole
-from tests.wandb_server import Server, ServerRun
+from wandb_server import Server, ServerRun
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).parents[2]

@@ -1,5 +1,7 @@
 """The real command line at a size for tests: real weights, real docstrings, real Ray, real W&B files."""
 
+import importlib
+import io
 import json
 import os
 import shutil
@@ -7,8 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 SMALL = (
     "name=small",
@@ -62,6 +67,22 @@ def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedPro
     )
 
 
+def call(module: str, folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """Calls a command in this process, from a folder and without W&B's variables."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(folder)
+        for name in os.environ.keys() - environment().keys():
+            patch.delenv(name)
+        for name, value in changes.items():
+            patch.setenv(name, value)
+        try:
+            status = importlib.import_module(module).main([*arguments])
+        except SystemExit as end:
+            status = end.code
+    return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+
+
 def called(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Calls this interpreter in a folder; the project is found from there."""
     return subprocess.run(
@@ -98,13 +119,13 @@ def table(place: Path) -> str:
 
 
 def report(place: Path) -> dict[str, bytes]:
-    """What a report consists of for other programs, byte for byte."""
+    """Reads the files of a report that other programs read."""
     names = ("table.md", "comparisons.json", "results.csv")
     return {name: (place / "study" / "report" / name).read_bytes() for name in names}
 
 
 def proposals(place: Path) -> Any:
-    """What the searches proposed, and what they were told."""
+    """Reads what the searches proposed and were told."""
     systems = json.loads((place / "study" / "search.json").read_text("utf-8"))["systems"]
     return {name: [(row["values"], row["reported"]) for row in found["proposals"]] for name, found in systems.items()}
 

@@ -8,9 +8,9 @@ import pytest
 
 from study.tracking import Tracking
 from tests.study.mirrors import PLAN
-from tests.wandb_server import Server
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
+from wandb_server import Server
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def tracking(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tracking]:
-    """Of a project of the test's own."""
+    """Tracks to a project of the test's own."""
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
     for name, value in server.environment().items():

@@ -63,7 +63,7 @@ def leaves(filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def selects(filters: Mapping[str, Any], run: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether W&B shows a run: AND binds before OR, as in its editor of filters.
+    """Returns True if W&B shows a run: AND binds before OR, as in its editor of filters.
 
     Args:
         filters: of a run set.

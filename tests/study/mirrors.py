@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.readers.wandb_offline import PROVENANCE
 from study.records import run_record as record
 from study.tracking import Tracking, WandbLogger
-from tests.wandb_server import ServerRun
+from wandb_server import ServerRun
 
 LABELS: dict[str, Any] = {"variant": "LS", "role": "search", "seed": 1, "epsilon": 0.2} | {
     "specification_id": "abc",

@@ -53,7 +53,7 @@ def conduct(
 
 
 def write(folder: Path, request: TrialRequest, quality: Strength) -> None:
-    """What a trial would record: scores whose relevant document stands out by the run's quality."""
+    """Writes what a trial records: scores whose relevant document stands out by the run's quality."""
     labels, split = request.labels, request.split
     queries = draw("queries", split).normal(0, 1, (QUERIES, 1))
     values = draw(labels["specification_id"], split).normal(0, 1, (QUERIES, CANDIDATES))

@@ -78,7 +78,7 @@ def conduct(begun: StudyScheduler, order: random.Random | None = None, stop_afte
 
 
 def table(begun: StudyScheduler) -> dict[str, Any]:
-    """What a study found: of every run its weights and metric, of the chosen their test metric."""
+    """Reads weights and metric of every run of a study, and the test metric of the chosen ones."""
     found = {}
     for item in begun.configurations:
         for run in item.runs:

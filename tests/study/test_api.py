@@ -8,7 +8,7 @@ import pytest
 
 from study import api
 from study.config.loader import load_study
-from tests.study.command import light
+from tests.study.command import call
 from trainables.utils.errors import UserError
 
 
@@ -46,8 +46,8 @@ def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
     settings = {"output.folder": str(tmp_path / "study"), "cache.folder": str(tmp_path / "cache"), "seeds": [1, 2]}
     preview = api.plan(api.load("quick", settings))
     overrides = [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}", "seeds=[1, 2]"]
-    assert light(tmp_path, "quick", *overrides, "--dry-run").stdout == f"{preview}\n"
-    assert json.loads(light(tmp_path, "quick", *overrides, "--dry-run", "--json").stdout) == preview
+    assert call("study.run", tmp_path, "quick", *overrides, "--dry-run").stdout == f"{preview}\n"
+    assert json.loads(call("study.run", tmp_path, "quick", *overrides, "--dry-run", "--json").stdout) == preview
 
 
 def test_a_folder_without_a_study_is_a_users_mistake(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from study.config.loader import load_study
 from study.export import main as export
-from tests.study.command import comparisons, environment
+from tests.study.command import call, comparisons, environment
 from tests.trainables.encoders import Encoders
 
 pytestmark = [pytest.mark.slow]
@@ -50,15 +50,20 @@ def overrides(encoders: Encoders, place: Path) -> list[str]:
     return [*given, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
 
 
-def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command(encoders: Encoders, place: Path, *arguments: str) -> list[str]:
+    """The study of `FILE` and its places."""
     (place / "tiny.toml").write_text(FILE, encoding="utf-8")
-    command = [sys.executable, "-m", "study.run", str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=400, check=False)
+    return [str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
+
+
+def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "study.run", *command(encoders, place, *arguments)]
+    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=400, check=False)
 
 
 @pytest.fixture(scope="module")
 def done(encoders: Encoders, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Where the study ran, and what it printed."""
+    """Runs the study; returns its place and what it printed."""
     place = tmp_path_factory.mktemp("study")
     result = run(encoders, place)
     assert result.returncode == 0, result.stderr
@@ -93,14 +98,6 @@ def test_the_setup_names_the_encoder_and_the_files(
     assert copy.confirm.seeds == (11, 12)
 
 
-def test_the_mean_is_that_of_the_sets(done: tuple[Path, str]) -> None:
-    table = pd.read_csv(done[0] / "study" / "report" / "subsets.csv")
-    wide = table.pivot_table(index=["system", "configuration", "seed"], columns="metric", values="value")
-    assert len(wide) == 2 * 4  # two fresh seeds of every system
-    sets = wide[[f"STS/{name}" for name in SETS]]
-    pd.testing.assert_series_equal(wide["STS"], sets.mean(axis=1), check_names=False)
-
-
 def test_runs_share_their_beginnings_and_end_with_the_best_weights(done: tuple[Path, str]) -> None:
     entries = [json.loads(path.read_text("utf-8")) for path in (done[0] / "study").glob("runs/*/record.json")]
     found = [entry for entry in entries if entry["config"]["variant"] != "untrained"]
@@ -127,7 +124,7 @@ def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders
     shutil.copytree(done[0] / "study", tmp_path / "study")
     (tmp_path / "cache").symlink_to(done[0] / "cache")
     before = comparisons(done[0] / "study" / "report")
-    result = run(encoders, tmp_path)
+    result = call("study.run", tmp_path, *command(encoders, tmp_path))
     assert result.returncode == 0, result.stderr
     assert comparisons(tmp_path / "study" / "report") == before
     assert {path.name for path in (tmp_path / "study" / "runs").iterdir()} == {
@@ -159,7 +156,7 @@ def test_a_mistake_is_told_in_a_line(
 ) -> None:
     shutil.copytree(done[0] / "study", tmp_path / "study")
     (tmp_path / "cache").symlink_to(done[0] / "cache")
-    result = run(encoders, tmp_path, *arguments)
+    result = call("study.run", tmp_path, *command(encoders, tmp_path, *arguments))
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
     assert told in result.stderr
 

@@ -1,12 +1,8 @@
 """A study from its command line to its table, run again, read back from W&B's files alone."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -16,9 +12,8 @@ from analysis.results import per_query, read_records
 from study import api
 from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.run import main
 from tests.docs import files_page
-from tests.study.command import SMALL, command, comparisons, environment, find_secrets, records, run, table
+from tests.study.command import SMALL, call, command, comparisons, find_secrets, records, table
 from trainables.utils.errors import UserError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -68,30 +63,11 @@ def test_no_more_is_trained_than_was_planned(finished_study):
     assert trained + reused == bound_instances_without_sharing(study).high
 
 
-def test_again_trains_nothing_and_prints_the_same_table(finished_study):
-    place, _ = finished_study
-    before, printed_table = records(place), table(place)
-    started = time.monotonic()
-    again = run(place)
-    assert again.returncode == 0, again.stderr
-    assert records(place) == before
-    assert table(place) == printed_table
-    assert "trials at once" not in again.stdout
-    assert time.monotonic() - started < 120
-
-
 def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(finished_study, tmp_path):
     place, _ = finished_study
     shutil.copytree(place / "study" / "wandb", tmp_path / "elsewhere" / "wandb")
     (tmp_path / "home").mkdir()
-    report = subprocess.run(
-        [sys.executable, "-m", "analysis.report", str(tmp_path / "elsewhere"), "--output", str(tmp_path / "report")],
-        capture_output=True,
-        text=True,
-        env=environment(HOME=str(tmp_path / "home")),
-        timeout=120,
-        check=False,
-    )
+    report = call("analysis.report", tmp_path, "elsewhere", "--output", "report", HOME=str(tmp_path / "home"))
     assert report.returncode == 0, report.stderr
     assert comparisons(tmp_path / "report") == comparisons(place / "study" / "report")
 
@@ -100,9 +76,7 @@ def test_the_records_give_the_same_table_as_wandb(finished_study, tmp_path):
     place, _ = finished_study
     study = tmp_path / "study"
     shutil.copytree(place / "study", study, ignore=shutil.ignore_patterns("wandb", "report"))
-    report = subprocess.run(
-        [sys.executable, "-m", "analysis.report", str(study)], capture_output=True, text=True, timeout=120, check=False
-    )
+    report = call("analysis.report", tmp_path, "study")
     assert report.returncode == 0, report.stderr
     assert (study / "report" / "table.md").read_text("utf-8") == table(place)
 
@@ -114,13 +88,14 @@ def test_the_page_of_files_names_every_file_column_and_key(finished_study):
     files_page.check_searches_and_report(place / "study")
 
 
-def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
+def test_python_trains_nothing_again_and_gives_what_the_commands_gave(finished_study, monkeypatch, capsys):
     place, _ = finished_study
     for name in ("WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     before = records(place)
     study = api.load("quick", [*SMALL, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"])
     for report in (api.run(study), api.report(study.folder)):
+        assert "trials at once" not in capsys.readouterr().out
         assert records(place) == before
         assert report._repr_markdown_() == table(place)
         assert report.conclusion == str(report).splitlines()[-1]
@@ -139,26 +114,24 @@ def test_python_gives_what_the_commands_gave(finished_study, monkeypatch):
         assert all(path.is_file() for path in report.figures.values())
 
 
-def test_what_a_finished_study_refuses_the_dry_run_refuses_too(finished_study, monkeypatch, capsys):
+def test_what_a_finished_study_refuses_the_dry_run_refuses_too(finished_study):
     place, _ = finished_study
-    for name in [name for name in os.environ if name.startswith("WANDB_")]:
-        monkeypatch.delenv(name)
 
-    def call(*arguments):
-        """Status and output of the command, run in this process."""
-        status = main(command(place, *arguments)[3:])
-        return status, *capsys.readouterr()
+    def ask(*arguments):
+        """Status and output of the command."""
+        done = call("study.run", place, *command(place, *arguments)[3:])
+        return done.returncode, done.stdout, done.stderr
 
-    status, _, told = call("--dry-run")
+    status, _, told = ask("--dry-run")
     assert status == 0, told
     for change in ("training.learning_rate=1e-3", "seeds=[1, 2, 3]", "name=other", "task.test_queries=41"):
-        refused = call(change, "--dry-run")
+        refused = ask(change, "--dry-run")
         if change.startswith("task"):  # other data, which are not prepared yet
             assert refused[0] == 0, refused
-            assert call(change, "--prepare")[0] == 0
-            refused = call(change, "--dry-run")
+            assert ask(change, "--prepare")[0] == 0
+            refused = ask(change, "--dry-run")
         assert refused[:2] == (2, "")
-        start = call(change)
+        start = ask(change)
         assert start[0] == 2
         assert "test scores from " in refused[2] or "results of the study 'small'" in refused[2]
         if not change.startswith("task"):
@@ -173,7 +146,7 @@ def test_scores_of_a_split_that_has_none_are_refused(finished_study):
 
 def test_another_study_in_the_same_folder_is_refused(finished_study):
     place, _ = finished_study
-    refused = run(place, "name=other")
+    refused = call("study.run", place, *command(place, "name=other")[3:])
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert "results of the study 'small'; expected those of 'other'" in refused.stderr

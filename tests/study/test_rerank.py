@@ -72,7 +72,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
 @pytest.fixture(scope="module")
 def reranked(data: Data) -> bytes:
-    """What the command writes, undisturbed."""
+    """Runs the command undisturbed and returns the bytes of the new run."""
     out = data.run.with_name("new.run")
     assert main([*data.inputs, "--threads=1", "--precision=fp32", f"--out={out}"]) == 0
     assert sorted(path.name for path in data.run.parent.iterdir() if "new.run" in path.name) == ["new.run"]

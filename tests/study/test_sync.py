@@ -13,9 +13,9 @@ from study.tracking import Tracking, WandbLogger
 from study.tracking.payload import read_project
 from tests.plugins import take_back_plugins
 from tests.study.mirrors import LABELS, PLAN, SPLITS, recorded
-from tests.wandb_server import Server
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
+from wandb_server import Server
 
 pytestmark = pytest.mark.slow
 SCHEDULE = """
@@ -66,7 +66,7 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
         logger.close()
 
     def same(project: str) -> bool:
-        """Whether two projects hold the same; the other one was written online."""
+        """Returns True if two projects hold the same; the other one was written online."""
         found, expected = server.runs(project), server.runs(tracking.project)
         about = ("config", "history", "steps", "summary", "state", "group", "job_type", "artifacts", "versions")
         return found.keys() == expected.keys() and all(

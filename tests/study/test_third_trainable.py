@@ -135,7 +135,7 @@ def test_every_run_finished_and_trained(done: Done) -> None:
 
 
 def test_tune_keeps_no_trial_that_ended(done: Done) -> None:
-    """Else a driver grows with every run. It rests on attributes of Tune's controller that are not public."""
+    """A driver does not grow with its runs, which rests on private attributes of Tune's controller."""
     assert len(done.trials) > 20
     assert max(done.trials) <= 4
 
@@ -226,17 +226,12 @@ def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Don
     assert not missing(view, logged)
 
 
-def test_the_command_line_lists_it(done: Done) -> None:
-    command = [sys.executable, "-m", "study.run", str(done.file), "--list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "trainable toy: variants\n  HARD " in listed.stdout
-
-
-def test_its_plan_loads_nothing_heavy(done: Done) -> None:
+def test_the_command_line_lists_it_and_its_plan_loads_nothing_heavy(done: Done) -> None:
     code = (
-        "import sys; from study.run import main; main(sys.argv[1:])\n"
+        "import sys; from study.run import main; main([sys.argv[1], '--list']); main(sys.argv[1:])\n"
         "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules); assert not heavy, heavy"
     )
     command = [sys.executable, "-c", code, str(done.file), "--dry-run"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=done.place)
-    assert shown.stdout.startswith("study points: task points")
+    assert "trainable toy: variants\n  HARD " in shown.stdout
+    assert "\nstudy points: task points" in shown.stdout

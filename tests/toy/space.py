@@ -20,7 +20,7 @@ from trainables.utils.base_settings import PositiveNumber
 
 
 class ToySearchSettings(SearchSettings):
-    """What is searched of it."""
+    """Ranges of the search."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("softness",)
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "ridge")

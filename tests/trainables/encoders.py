@@ -33,7 +33,7 @@ _numbers = count()
 
 
 class Encoders(NamedTuple):
-    """What all runs of a test share."""
+    """Models and prepared sentences, which all runs of a test share."""
 
     bert: Path
     roberta: Path

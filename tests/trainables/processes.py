@@ -23,7 +23,7 @@ class Work(NamedTuple):
     barrier: Any  # kept, because it exists as long as its maker holds it
 
     def result(self, timeout: float = 60) -> dict[str, Any]:
-        """What it found; an error of its own is raised here."""
+        """Returns what the run found, or raises its error."""
         found: dict[str, Any] = self.results.get(timeout=timeout)
         self.process.join()
         assert "error" not in found, found["error"]

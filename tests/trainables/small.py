@@ -50,7 +50,7 @@ FROZEN = {"frozen_layers": 1, "pooling": "cosine"}
 
 
 class World(NamedTuple):
-    """What all runs of a test share; `cache` holds no stages."""
+    """Models and prepared data, which all runs of a test share; `cache` holds no stages."""
 
     bert: Path
     roberta: Path

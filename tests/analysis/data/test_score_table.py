@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.data.score_table import build_score_table
@@ -24,7 +24,6 @@ def table(**columns: object) -> pd.DataFrame:
 
 
 @given(order=st.permutations(range(36)))
-@settings(max_examples=20)
 def test_the_order_of_rows_does_not_matter_but_for_that_of_systems(order: list[int]) -> None:
     frame = table()
     plain, shuffled = build_score_table(frame), build_score_table(frame.iloc[list(order)])

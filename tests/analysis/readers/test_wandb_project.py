@@ -24,8 +24,8 @@ from analysis.report import main, write_report
 from tests.analysis.builders import STATISTICS, Made, plan_of, queries_of, scores, study_runs, write_records
 from tests.analysis.online import client, log, log_run, log_study
 from tests.analysis.searching import told
-from tests.wandb_server import Server
 from trainables.utils.errors import UserError
+from wandb_server import Server
 
 pytestmark = pytest.mark.slow
 Captured = pytest.CaptureFixture[str]

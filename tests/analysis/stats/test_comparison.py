@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -125,7 +125,6 @@ def head_of(table: list[list[int]] | None) -> tuple[str | None, Any]:
     return "both", both
 
 
-@settings(max_examples=25, phases=[Phase.generate])  # to shrink an example would take minutes
 @given(families(), every_setting)
 def test_every_column_is_what_its_definition_says(
     made: tuple[ComparisonFamily, list[list[list[int]] | None]], how: ComparisonSettings
@@ -249,7 +248,6 @@ def large_enough(draw: st.DrawFn) -> list[list[int]]:
 
 
 @given(large_enough())
-@settings(max_examples=20, phases=[Phase.generate])
 def test_distribution_free_tests_are_over_the_means_of_seeds(table: list[list[int]]) -> None:
     how = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
     (one,) = compare_family(ComparisonFamily("name", "task", "MAP", [("new", "old", np.array(table) / PARTS)]), how)
@@ -264,7 +262,6 @@ def test_wins_of_one_side_are_losses_of_the_other(values: list[int]) -> None:
 
 
 @given(families(), st.sampled_from([0.05, 0.2]), st.sampled_from([1 / PARTS, 4 / PARTS]))
-@settings(max_examples=12, phases=[Phase.generate])
 def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
     made: tuple[ComparisonFamily, list[list[list[int]] | None]], alpha: float, margin: float
 ) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -38,7 +38,6 @@ def test_one_look_is_the_comparison_without_looks() -> None:
         assert own.as_dict() | {"looks": None} == plain.as_dict() | {"looks": None}
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0, 0.1), st.sampled_from(CORRECTIONS))
 def test_interval_p_and_verdict_tell_the_same_over_the_looks(
     seed: int, taken: int, gain: float, correction: str

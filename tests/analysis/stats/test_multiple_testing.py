@@ -17,7 +17,6 @@ from analysis.stats.paired_tests import estimate_over_both
 p_values = st.lists(st.floats(1e-12, 1), min_size=1, max_size=12)
 thousandths = st.lists(st.one_of(st.none(), st.integers(1, 60), st.integers(1, 1000)), min_size=1, max_size=6)
 """p-values in thousandths, with ties; None where a comparison was not made."""
-few = settings(max_examples=25, deadline=None)
 
 
 def bonferroni(p: list[Fraction]) -> list[Fraction]:
@@ -46,7 +45,6 @@ def benjamini_hochberg(p: list[Fraction]) -> list[Fraction]:
 
 @pytest.mark.parametrize(("name", "oracle"), [("bonferroni", bonferroni), ("holm", holm), ("bh", benjamini_hochberg)])
 @given(p=thousandths)
-@settings(max_examples=40)
 def test_corrections_are_what_their_papers_define(
     name: str, oracle: Callable[[list[Fraction]], list[Fraction]], p: list[int | None]
 ) -> None:
@@ -58,7 +56,7 @@ def test_corrections_are_what_their_papers_define(
 
 
 @given(p=p_values)
-@settings(max_examples=8)
+@settings.get_profile("costly")
 def test_corrections_are_those_of_statsmodels_to_the_last_bit(p: list[float]) -> None:
     for name, other in (("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")):
         assert adjust_p_values(p, name) == multipletests(p, method=other)[1].tolist()
@@ -77,7 +75,6 @@ def test_a_family_of_none_has_nothing_to_correct(name: str) -> None:
 
 
 @given(p=p_values)
-@few
 def test_no_correction_makes_a_p_value_smaller_and_holm_is_never_stricter_than_bonferroni(p: list[float]) -> None:
     raised = {name: np.array(adjust_p_values(p, name), dtype=float) for name in CORRECTIONS}
     assert all((values >= np.array(p) - 1e-15).all() for values in raised.values())

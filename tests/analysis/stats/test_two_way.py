@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.formula.api import ols
@@ -101,7 +101,6 @@ def test_the_test_over_queries_is_too_sure_of_the_method() -> None:
 
 
 @given(seeds=st.integers(2, 5), queries=st.integers(2, 9), seed=st.integers(0, 999))
-@settings(max_examples=25, deadline=None)
 def test_mean_squares_are_statsmodels(seeds: int, queries: int, seed: int) -> None:
     d = np.random.default_rng(seed).normal(0.1, 1, (seeds, queries))
     frame = pd.DataFrame([(s, q, d[s, q]) for s in range(seeds) for q in range(queries)], columns=["s", "q", "d"])
@@ -211,7 +210,6 @@ def by_statsmodels(d: np.ndarray) -> tuple[float, float, float]:
     spread=st.tuples(*[st.sampled_from([0.0, 0.3, 1.0, 3.0])] * 2),
     seed=st.integers(0, 9999),
 )
-@settings(max_examples=60, deadline=None)
 def test_what_racing_decides_with_is_satterthwaites_approximation(
     shape: tuple[int, int], spread: tuple[float, float], seed: int
 ) -> None:

@@ -19,7 +19,7 @@ from study.scheduling.trials import ConfigurationFactory
 from study.workflows.dry_run import build_preview, print_preview
 from study.workflows.prepare_data import prepare_study_data
 from study.workflows.throughput import measure_study_throughput
-from tests.study.command import SMALL, light
+from tests.study.command import SMALL, call
 from tests.study.driving import RESOLVED, STUDY
 from tests.study.small import SETTINGS
 from tests.study.small import study as tiny_study
@@ -164,7 +164,7 @@ def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
     assert (found["instances"], found["cost"]) == (None, None)
     trained = {row["system"]: row["instances"] for row in found["systems"]}
     assert [name for name, count in trained.items() if count is not None] == ["BM25 order", "untrained"]
-    result = light(tmp_path, "quick", *settings, "--dry-run")
+    result = call("study.run", tmp_path, "quick", *settings, "--dry-run")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     for line in (

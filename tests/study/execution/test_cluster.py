@@ -1,4 +1,4 @@
-"""What a study makes of a cluster's nodes, and of the way into it; no Ray is started here."""
+"""A study chooses nodes of a cluster and connects to it; no Ray is started here."""
 
 import json
 import socket
@@ -36,7 +36,7 @@ ENVIRONMENT = Environment(device="cpu", instruction_set="x86_64-any", torch="1",
     st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 1.0]),
 )
 def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: list[int], share: float) -> None:
-    """As many as the nodes hold, counted by putting them in one after the other."""
+    """The oracle puts trials into nodes one after the other."""
     wanted = {"CPU": float(threads)} | ({"GPU": share} if share else {})
     cluster = [node(CPU=float(c), GPU=float(g)) for c, g in zip(cores, gpus, strict=False)]
     total = 0
@@ -153,7 +153,7 @@ def test_folders_that_go_with_the_job_are_refused(key: str, tmp_path: Path, monk
 
 
 class FakeTrial:
-    """What Watch looks at."""
+    """A trial as Watch sees it."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.trial_id = name
@@ -221,7 +221,7 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPat
 
 
 class Port:
-    """Where a node answers, unless its knocks are missed."""
+    """A port at which a node answers, unless it misses a knock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.misses, self.knocks = 0, 0

@@ -54,7 +54,7 @@ class Runner(TrialRunner):
 
 
 class Tune:
-    """What the searcher sees of Tune, one trial after the other."""
+    """A Tune that runs one trial after the other."""
 
     def __init__(self, folder: Path, study: Study = LIMITED) -> None:
         folder.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ CLOCK = {"seconds", "train/instances_per_second"}
 
 @pytest.fixture
 def requests(world: World, tmp_path: Path) -> dict[str, TrialRequest]:
-    """Of a study without records: a ranking that nobody trains, and a training."""
+    """Returns two requests of a study without records: of an untrained ranking and of a training."""
     shutil.copytree(world.cache / "prepared", tmp_path / "cache" / "prepared")
     begun = scheduler(world, study(world, tmp_path / "study", tmp_path / "cache"))
     found = {request.labels["variant"]: request for request in iter(begun.pop_request, None)}

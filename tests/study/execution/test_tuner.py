@@ -1,4 +1,4 @@
-"""What Tune is told beyond its defaults, and what it keeps."""
+"""Tune's settings beyond the defaults, and the files that it keeps."""
 
 from pathlib import Path
 from types import SimpleNamespace

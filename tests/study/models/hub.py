@@ -12,7 +12,7 @@ KEY = "hf_" + "k" * 34
 
 
 class Hub:
-    """What the server has: repositories with their settings, and their files."""
+    """A server's repositories with their settings and files."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -17,8 +17,8 @@ from study.tracking import Tracking, WandbLogger
 from tests.study.models.hub import KEY, Hub, serve_hub
 from tests.study.small import conduct, scheduler, study
 from tests.trainables.small import Fresh, World
-from tests.wandb_server import Server
 from trainables.utils.errors import MachineError, UserError
+from wandb_server import Server
 
 SCRIPT = """
 import sys

@@ -31,7 +31,7 @@ def comparisons(plan: dict[str, Any]) -> list[list[str]]:
 
 
 def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path: Path) -> None:
-    """What was declared before them is not known any more."""
+    """The plan that was declared before the results is lost."""
     register_plan(study(), MODEL, tmp_path / "results")
     (tmp_path / "results/runs/a").mkdir(parents=True)
     (tmp_path / "results/runs/a/record.json").write_text("{}")

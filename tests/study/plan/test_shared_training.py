@@ -3,7 +3,7 @@
 from itertools import combinations, product
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from search_spaces.ranker import STUDY_TYPE
@@ -108,7 +108,6 @@ spaces = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
 @given(st.data(), grids, spaces, st.integers(1, 9), st.integers(1, 3), st.sampled_from([(), (7, 8)]))
 def test_every_choice_of_a_search_lies_within_the_bounds(
     data: st.DataObject,

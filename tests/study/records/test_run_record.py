@@ -32,7 +32,7 @@ SPLITS: list[record.Split] = ["dev", "test"]
 
 
 def written(folder: Path, split: record.Split, **more: Any) -> dict[str, Any]:
-    """What the record of the entry must say: also which scores it speaks of."""
+    """Adds to an entry what its record must contain: the checksum of the scores."""
     digest = hashlib.sha256(record.get_scores_path(folder, "abc", split).read_bytes()).hexdigest()
     return ENTRY | {"summary": ENTRY["summary"] | {f"{split}/scores_sha256": digest}} | more
 
@@ -64,7 +64,7 @@ def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -
 
 
 def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -> None:
-    """As long as the papers' trainings: 1,250 batches."""
+    """The curve has 1,250 batches, as the papers' trainings have."""
     assert record.read_history(tmp_path, "abc") == []
     record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, CONTENT)
     assert record.read_history(tmp_path, "abc") == CURVE

@@ -153,7 +153,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
 
 
 def _run_out(begun: StudyScheduler) -> None:
-    """As `conduct`, but requests may fail."""
+    """Runs a scheduler's requests like `conduct`, but requests may fail."""
     while (request := begun.pop_request()) is not None:
         try:
             carry_out(request, begun.folder)

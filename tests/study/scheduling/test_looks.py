@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.data.plan import Plan
@@ -38,7 +38,7 @@ def sequential(folder: Path, **changes: Any) -> StudyScheduler:
 
 
 def gain(size: float) -> Strength:
-    """How much smoothing helps."""
+    """Returns a metric in which smoothing helps by this much."""
     return lambda labels: 0.5 + size * (labels["epsilon"] is not None and labels["variant"] != "BERT")
 
 
@@ -114,7 +114,7 @@ def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path: Path, monk
     assert seeds_used([*started, *again], "test") == list(FRESH)
 
 
-@settings(max_examples=4, phases=[Phase.generate], deadline=None)
+@settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(10, 60), min_size=1, max_size=3), st.sampled_from([0.0, 0.35, 3.0]))
 def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed: int, kills: list[int], size: float) -> None:
     order = random.Random(seed)

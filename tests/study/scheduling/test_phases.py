@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.records import run_record as record
@@ -96,7 +96,7 @@ def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_
         assert entry.reported == pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))
 
 
-@settings(max_examples=3, phases=[Phase.generate])
+@settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(5, 40), min_size=1, max_size=2))
 def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kills: list[int]) -> None:
     order, made = random.Random(seed), study(**RACING, confirm={"seeds": (11, 12)})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from study.config.study_class import get_study_class
@@ -94,7 +94,6 @@ def _runs(draw: st.DrawFn) -> list[_Run]:
     return made
 
 
-@settings(max_examples=300, deadline=None)
 @given(_runs(), st.lists(st.integers(0, 10**6), min_size=60, max_size=60))
 def test_every_decision_is_that_of_the_rule(runs: list[_Run], draws: list[int]) -> None:
     rounds = dict.fromkeys(SYSTEMS, 3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -35,7 +35,6 @@ def test_what_is_far_behind_is_dropped_at_the_first_look() -> None:
         assert dropped == {"1": FIRST_ROUND_SEEDS, "2": FIRST_ROUND_SEEDS}
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(2, 20))
 def test_nobody_is_behind_one_that_is_no_better(seed: int, rivals: int) -> None:
     values = runs(np.random.default_rng(seed), [0.5, 0.5], 0.01)
@@ -44,7 +43,6 @@ def test_nobody_is_behind_one_that_is_no_better(seed: int, rivals: int) -> None:
     assert not is_worse(better, better, SEEDS, rivals)
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
     seeds=st.integers(4, 10),

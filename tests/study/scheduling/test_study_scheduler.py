@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from study.records import run_record as record
@@ -88,7 +88,7 @@ def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: P
     assert all(request.split == "test" for request in tests)
 
 
-@settings(max_examples=10, deadline=None)
+@settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 20))
 def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int) -> None:
     with empty_folder() as one, empty_folder() as other:
@@ -121,7 +121,7 @@ def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> N
     }
 
 
-@settings(max_examples=10, deadline=None)
+@settings.get_profile("costly")
 @given(st.integers(), st.lists(st.integers(1, 12), max_size=5), st.integers(1, 8))
 def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int], concurrent: int) -> None:
     order = random.Random(seed)
@@ -140,7 +140,7 @@ def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int
         assert set(names(rest)) <= set(names(expected))
 
 
-@settings(max_examples=10, deadline=None)
+@settings.get_profile("costly")
 @given(st.integers(), st.floats(0, 0.5))
 def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: float) -> None:
     draw = random.Random(seed)
@@ -230,11 +230,11 @@ def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) ->
 
 
 def beginning(kept: set[str], keys: list[str]) -> int:
-    """How many of a run's stages it finds: it starts from the furthest."""
+    """Counts the stages that a run finds; it starts from the furthest."""
     return max((number for number, key in enumerate(keys, 1) if key in kept), default=0)
 
 
-@settings(max_examples=4, deadline=None, phases=[Phase.generate])  # to shrink an example would take minutes
+@settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 8), st.floats(0, 0.3))
 def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent: int, share: float) -> None:
     """Stages as they would be kept by a study of unlimited budget, and by one without any."""

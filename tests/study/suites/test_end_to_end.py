@@ -13,7 +13,7 @@ from analysis.results import read_records
 from study.sync import main as sync
 from tests.analysis.online import client
 from tests.study.suites.command import TWO_SYSTEMS, records, run, write
-from tests.wandb_server import Server
+from wandb_server import Server
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 REPORT = ("comparisons.json", "results.csv", "table.md", "table.tex")

@@ -9,7 +9,7 @@ from study.run import main
 from study.suites.loader import load_suite
 from study.suites.preview import build_suite_preview
 from study.workflows.dry_run import build_preview
-from tests.study.command import light
+from tests.study.command import call, light
 from tests.study.suites.test_loader import SUITE, written
 
 
@@ -30,9 +30,9 @@ def test_the_command_loads_nothing_heavy(tmp_path: Path) -> None:
     printed = light(tmp_path, source, "--dry-run")
     assert printed.returncode == 0, printed.stderr
     assert "suite small: 4 studies" in printed.stdout
-    as_json = light(tmp_path, source, "--dry-run", "--json", "--study", "*long")
+    as_json = call("study.run", tmp_path, source, "--dry-run", "--json", "--study", "*long")
     assert [*json.loads(as_json.stdout)["studies"]] == ["bm25-long", "random-long"]
-    one = light(tmp_path, source, "--dry-run", "--study", "bm25-long")
+    one = call("study.run", tmp_path, source, "--dry-run", "--study", "bm25-long")
     assert one.stdout.startswith("study small-bm25-long")
 
 
@@ -63,6 +63,6 @@ def test_a_mistake_in_the_data_or_the_model_of_a_study_names_the_study(
 def test_what_is_for_one_study_is_refused(tmp_path: Path) -> None:
     source = written(tmp_path)
     for arguments in (["quick", "--study", "x", "--dry-run"], [source, "--export-sweep"], [source, "--sweep"]):
-        refused = light(tmp_path, *arguments)
+        refused = call("study.run", tmp_path, *arguments)
         assert refused.returncode == 2
         assert len(refused.stderr.splitlines()) == 1

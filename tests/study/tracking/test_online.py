@@ -14,7 +14,7 @@ from study.tracking.sync_state import is_evaluation_synced
 from study.utils.live_view import LiveView
 from study.workflows.session import flush_wandb
 from tests.study.mirrors import CURVE, LABELS, SPLITS, log_evaluations, recorded, whole
-from tests.wandb_server import Server
+from wandb_server import Server
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]

@@ -136,7 +136,7 @@ def test_how_a_process_died() -> None:
 
 
 class ForeignError(Exception):
-    """As of a library in another language."""
+    """An error of a library in another language."""
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def on_a_terminal(program: str, width: int = 100) -> str:
-    """What a program writes to a terminal."""
+    """Runs a program in a terminal and returns what it writes."""
     ours, its = pty.openpty()
     termios.tcsetwinsize(its, (40, width))
     process = subprocess.Popen(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.command import called
+from tests.study.command import call, called
 
 T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
 
@@ -46,7 +46,7 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[str, ...], line: str) -> None:
-    result = called(tmp_path, "-m", "study.run", *arguments)
+    result = call("study.run", tmp_path, *arguments)
     assert result.returncode == 2, result.stderr
     assert result.stderr.startswith(f"study.run: {line}")
     assert result.stderr.count("\n") == 1
@@ -55,7 +55,7 @@ def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, arguments: tuple[str
 
 def test_sweeps_are_written_where_the_command_is_run_unless_it_says_where(tmp_path: Path) -> None:
     for arguments, folder in (((), "sweeps"), (("there/too",), "there/too")):
-        result = called(tmp_path, "-m", "study.run", "quick", "--export-sweep", *arguments)
+        result = call("study.run", tmp_path, "quick", "--export-sweep", *arguments)
         assert result.returncode == 0, result.stderr
         files = [f"{folder}/{name}.yaml" for name in ("ls", "t-ls", "wsls", "t-wsls")]
         assert result.stdout.splitlines() == files

@@ -208,7 +208,7 @@ def named(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def same(study: Study, words: list[str], *, but: frozenset[str] = frozenset()) -> bool:
-    """Whether the words of a command name the study, wherever it is tracked."""
+    """Returns True if the words of a command name the study, wherever it is tracked."""
     name, overrides = split_arguments(words)
     fields = but | {"tracking"}
     return load_study(name, overrides).model_dump(exclude=fields) == study.model_dump(exclude=fields)

@@ -19,7 +19,7 @@ from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, es
 from study.plan.run_counts import count_runs
 from study.workflows.dry_run import Preview, _estimate_hours, build_preview
 from study.workflows.throughput import measure_study_throughput
-from tests.study.command import SMALL, light, run
+from tests.study.command import SMALL, call, light
 from tests.study.driving import STUDY, drive, scheduler
 from tests.study.small import study as tiny_study
 from tests.trainables.small import Fresh, World
@@ -164,7 +164,7 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
 
 @pytest.mark.parametrize("option", ["--json", "--estimate-cost"])
 def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: str) -> None:
-    result = run(tmp_path, option)
+    result = call("study.run", tmp_path, option)
     assert result.returncode == 2
     assert result.stderr == f"study.run: command line: {option}; expected --dry-run as well\n"
 

@@ -24,7 +24,7 @@ from study.wandb_sweeps.run_configuration import run_configuration
 from study.workflows.cleanup import clean_up_study
 from study.workflows.dry_run import build_preview, print_preview
 from study.workflows.prepare_data import prepare_study_data
-from tests.study.command import light
+from tests.study.command import call, light
 from tests.study.small import SETTINGS, conduct
 from tests.trainables.data.fixtures import WRITERS, write_objects
 from tests.trainables.small import World
@@ -310,7 +310,7 @@ def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> N
 
 
 def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_path: Path) -> None:
-    """What is refused of it is its own: its weak labels."""
+    """It is refused for its own weak labels only."""
     allowed = study(
         world, tmp_path, write_same_dialogues(tmp_path), training={**SETTINGS["training"], "evaluations": 1}
     )
@@ -327,7 +327,7 @@ def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp
     allowed = light(tmp_path, "quick", *settings, "task.allowed_overlap=0.6", "--dry-run")
     assert allowed.returncode == 0, allowed.stderr
     assert "3 of 5 test queries (60 %) are training queries too" in allowed.stdout
-    refused = light(tmp_path, "quick", *settings, "--dry-run")
+    refused = call("study.run", tmp_path, "quick", *settings, "--dry-run")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("study.run: task.allowed_overlap: 0.01, but 3 of 5 test queries (60 %)")
     assert refused.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Which queries a batch may hold under a curriculum."""
+"""A curriculum decides which queries a batch may hold."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_batches_follow_from_seed_and_step_whatever_was_drawn_before() -> None:
 
 
 def test_a_curriculum_that_has_all_data_samples_as_uniform_sampling_does() -> None:
-    """What a curriculum adds to the baseline that samples uniformly is its order alone."""
+    """A curriculum differs from uniform sampling by its order alone."""
     plain = BatchSampler(1, TRAINING, *ROWS)
     curriculum = Curriculum(CurriculumSettings(score="turns"), np.arange(QUERIES, dtype=float))
     paced = BatchSampler(1, TRAINING, *ROWS, curriculum)

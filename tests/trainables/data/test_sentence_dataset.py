@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as profile
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -31,7 +30,6 @@ from trainables.specs.sentence_encoder import EncoderTaskSettings
 settings = EncoderTaskSettings(path=sys.argv[2], evaluation_path=sys.argv[3])
 print(prepare_data(settings, Path(sys.argv[1]), lambda line: print(line, file=sys.stderr)).fingerprint)
 """
-same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 lines = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=3)
 
 
@@ -93,7 +91,6 @@ def test_meta_says_what_there_is_and_what_was_left_out(settings: EncoderTaskSett
     assert prepared.read_sentences() == [sentence(i) for i in range(200)]
 
 
-@same_folder
 @given(st.lists(lines, max_size=12), st.none() | st.integers(1, 12))
 def test_sentences_are_the_first_by_hash_each_once(
     settings: EncoderTaskSettings, tmp_path: Path, written: list[str], most: int | None

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as profile
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sts import sentence, write_settings
@@ -102,7 +101,6 @@ def test_a_sentence_that_is_cut_in_training_is_whole_where_it_is_evaluated(
     assert all(made.lengths[found] > made.lengths[row] == 5 for found, row in both)
 
 
-@profile(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1), min_size=1, max_size=8))
 def test_any_text_is_what_the_tokenizer_makes_of_it(
     tokenizer: Any, tmp_path_factory: pytest.TempPathFactory, texts: list[str]

@@ -1,4 +1,4 @@
-"""What the two libraries compute with an exported folder is what the model computes here."""
+"""Two libraries compute with an exported folder what the model computes here."""
 
 from pathlib import Path
 

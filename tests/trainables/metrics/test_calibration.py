@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -59,7 +59,6 @@ def test_sure_scores_do_not_overflow() -> None:
 
 
 @given(pairs, st.integers(1, 20))
-@settings(deadline=None)
 def test_the_curve_is_that_of_plain_loops_and_the_calibration_error_its_gap(
     found: list[tuple[float, int]], bins: int
 ) -> None:
@@ -105,7 +104,6 @@ def test_what_has_no_probability_is_refused(
 
 
 @given(st.lists(st.tuples(st.integers(-4, 4), st.integers(0, 3)), min_size=2, max_size=30))
-@settings(deadline=None)
 def test_spearman_is_scipys(found: list[tuple[int, int]]) -> None:
     scores, grades = np.array(found, dtype=float).T
     if len(set(grades)) == 1:

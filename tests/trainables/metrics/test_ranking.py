@@ -10,7 +10,7 @@ from statistics import fmean
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -117,27 +117,23 @@ def by_ir_measures(name: str, scores: np.ndarray, labels: np.ndarray) -> list[fl
 
 @pytest.mark.parametrize("name", ORACLES)
 @given(lists=distinct())
-@settings(max_examples=40, deadline=None)
 def test_without_ties_equals_ir_measures(name: str, lists: tuple[np.ndarray, np.ndarray]) -> None:
     np.testing.assert_allclose(FUNCTIONS[name](*lists), by_ir_measures(name, *lists), rtol=0, atol=1e-10)
 
 
 @given(lists=distinct(highest=3), k=st.sampled_from([1, 3, 20]))
-@settings(max_examples=40, deadline=None)
 def test_grades_equal_ir_measures(lists: tuple[np.ndarray, np.ndarray], k: int) -> None:
     np.testing.assert_allclose(ndcg_at(k, *lists), by_ir_measures(f"nDCG@{k}", *lists), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(one=tied())
-@settings(max_examples=40, deadline=None)
 def test_ties_are_the_mean_over_all_orders(name: str, one: tuple[np.ndarray, np.ndarray]) -> None:
     scores, labels = one
     assert FUNCTIONS[name](scores[None], labels[None])[0] == pytest.approx(expected(name, scores, labels), abs=1e-12)
 
 
 @given(one=tied(highest=3), k=st.sampled_from([1, 3, 20]))
-@settings(max_examples=40, deadline=None)
 def test_tied_grades_are_the_mean_over_all_orders(one: tuple[np.ndarray, np.ndarray], k: int) -> None:
     scores, labels = one
     value = ndcg_at(k, scores[None], labels[None])[0]
@@ -148,7 +144,6 @@ def test_tied_grades_are_the_mean_over_all_orders(one: tuple[np.ndarray, np.ndar
 @given(
     lists=st.integers(1, 5).flatmap(lambda n: st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1)), min_size=n))
 )
-@settings(max_examples=40, deadline=None)
 def test_only_the_order_counts(name: str, lists: list[tuple[int, int]]) -> None:
     scores, labels = np.array([*lists, (0, 1)]).T[:, None]
     value = FUNCTIONS[name](scores, labels)

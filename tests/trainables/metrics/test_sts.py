@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -36,7 +36,6 @@ lists = st.lists(st.tuples(few, few), min_size=3, max_size=25).filter(lambda own
 
 
 @given(lists)
-@settings(max_examples=200, deadline=None)
 def test_pseudo_values_are_those_of_leaving_one_out_with_all_ties(own: list[tuple[float, float]]) -> None:
     scores, grades = np.array(own).T
     n, value = len(own), spearman(scores, grades)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainables.metrics import collect_documents, get_measure, judged_at, rank_of_first_relevant
@@ -83,7 +83,6 @@ def by_ir_measures(found: list[Query], relevant_from: int) -> dict[str, np.ndarr
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("relevant_from", [1, 2])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
 def test_equals_ir_measures_also_where_documents_tie(relevant_from: int, tied: bool, data: st.DataObject) -> None:
     """With 12 documents, the order of their ids is not that of their numbers."""
     found = data.draw(st.lists(queries(relevant_from, 12, tied), min_size=1, max_size=4))
@@ -95,7 +94,6 @@ def test_equals_ir_measures_also_where_documents_tie(relevant_from: int, tied: b
 
 @pytest.mark.parametrize("relevant_from", [1, 2])
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
 def test_ties_are_the_mean_of_ir_measures_over_all_orders(relevant_from: int, data: st.DataObject) -> None:
     one = data.draw(queries(relevant_from, 5, tied=True))
     orders = [Query(one.scores + np.array(order) / 8, one.grades) for order in permutations(range(len(one.scores)))]

@@ -50,7 +50,7 @@ def attend(inputs: list[Tensor], window: int | None, dropout: Dropout = NO_DROPO
 
 
 def add_extra_rows(rows: Tensor, layout: PackedLayout) -> Tensor:
-    """As packed layers do; nothing may depend on what they contain."""
+    """Adds rows as packed layers do; nothing may depend on what they contain."""
     return torch.cat([rows, torch.full((layout.n_extra, *rows.shape[1:]), 1e3).to(rows)])
 
 

@@ -24,7 +24,7 @@ def fresh(path: Path, settings: dict[str, Any] | None = None, seed: int = 1) -> 
 
 
 def sentences(path: Path) -> PackedBatch:
-    """Of random tokens that the model knows."""
+    """Draws sentences of tokens that the model knows."""
     batch, size = ids_batch(LENGTHS, LENGTHS), AutoModel.from_pretrained(path).config.vocab_size
     return batch._replace(inputs=batch.inputs % (size - 5) + 5)
 

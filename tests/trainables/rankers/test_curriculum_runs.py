@@ -186,7 +186,7 @@ def test_a_scorer_keeps_what_others_ask_and_is_an_ordinary_run(world: World, pla
 
 
 def conducted(trial: TrialSpec) -> tuple[dict[str, Any], int]:
-    """What a worker reports at its end, and its steps."""
+    """Returns what a worker reports at its end, and its steps."""
     worker, steps = RunTrainable(config={"trial": trial.model_dump_json()}), 1
     while not (result := worker.step())["done"]:
         steps += 1

@@ -91,7 +91,7 @@ def test_without_noise_the_labels_are_the_true_ones() -> None:
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
 def test_labels_are_wrong_as_often_as_independent_draws_are(share: float) -> None:
-    """Of two places among the candidates, and of two seeds."""
+    """Labels are independent between two candidates and between two seeds."""
     n, relevant = 20_000, truth(20_000, 8)
     wrong, other = (draw_noisy_labels(relevant, share, "flipped", seed) != relevant for seed in (1, 2))
     first, second, of_other_seed = wrong[::8], wrong[7::8], other[::8]

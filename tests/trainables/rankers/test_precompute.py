@@ -20,7 +20,7 @@ SMALL = 7
 
 
 def contents(cache: Path) -> dict[str, str]:
-    """What lies there; the arrays' order and bits."""
+    """Reads the files of a folder; arrays with their order and bits."""
     files = (path for name in ("tokens", "features") for path in (cache / name).rglob("*") if path.is_file())
     return {str(path.relative_to(cache)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import LS, Fresh, World, finish, job
@@ -27,7 +27,7 @@ CALLS = ((os, "rename"), (os, "link"), (os, "unlink"), (pathlib.Path, "read_text
 
 
 class ServerGoneError(Exception):
-    """As the packages behind fsspec raise it: no OSError."""
+    """An error that packages behind fsspec raise, which is no OSError."""
 
 
 def broken(patch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, times: float = float("inf")) -> None:
@@ -46,7 +46,6 @@ def broken(patch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, t
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(faults=st.dictionaries(st.sampled_from(CALLS), st.sampled_from(KINDS_OF_ERROR), min_size=1))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_claim_that_cannot_be_dropped_fails_nothing(
     tmp_path: Path, kind: str, faults: dict[tuple[Any, str], int]
 ) -> None:

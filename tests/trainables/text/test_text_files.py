@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as profile
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainables.text.text_files import MAX_LINE_BYTES, FileLocation, quote_text, read_lines
 from trainables.utils.errors import UserError
 
-same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture])
 fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=8)
 texts = st.lists(fields.map(lambda text: text.replace("\n", " ")), max_size=8)
 
@@ -33,7 +31,6 @@ def refused(read: Callable[[], Any]) -> str:
     return str(error.value)
 
 
-@same_folder
 @given(texts, st.booleans(), st.booleans(), st.booleans())
 def test_lines_are_those_that_were_written(
     path: Path, written: list[str], windows: bool, mark: bool, zipped: bool

@@ -6,8 +6,7 @@ from pathlib import Path
 import ir_measures
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as profile
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainables.text import trec_files
@@ -18,7 +17,6 @@ ids = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="#
 rows = st.lists(st.tuples(ids, ids), min_size=1, max_size=30, unique=True)
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 gaps = st.sampled_from([" ", "\t", "  ", " \t"])
-same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -42,7 +40,6 @@ def count_ranks(pairs: list[tuple[str, str]]) -> list[int]:
     return [1 + sum(q == query for q, _ in pairs[:i]) for i, (query, _) in enumerate(pairs)]
 
 
-@same_folder
 @given(st.dictionaries(st.tuples(ids, ids), numbers, min_size=1, max_size=8), gaps, st.sampled_from(["\n", "\n \n"]))
 def test_a_run_is_what_ir_measures_reads(path: Path, scores: dict[tuple[str, str], float], gap: str, end: str) -> None:
     """Queries come in any order, also one after another and again."""
@@ -57,7 +54,6 @@ def test_a_run_is_what_ir_measures_reads(path: Path, scores: dict[tuple[str, str
     assert [*found] == [*oracle]
 
 
-@same_folder
 @given(st.dictionaries(st.tuples(ids, ids), st.integers(-2, 9), min_size=1, max_size=8), gaps)
 def test_qrels_are_what_ir_measures_reads(path: Path, grades: dict[tuple[str, str], int], gap: str) -> None:
     lines = [gap.join([query, "0", document, str(grade)]) for (query, document), grade in grades.items()]
@@ -68,7 +64,6 @@ def test_qrels_are_what_ir_measures_reads(path: Path, grades: dict[tuple[str, st
     assert group_qrels(read_trec_qrels(path)) == oracle
 
 
-@same_folder
 @given(rows, st.booleans())
 def test_every_format_gives_the_pairs_of_the_file(path: Path, pairs: list[tuple[str, str]], compress: bool) -> None:
     ranked = zip(pairs, count_ranks(pairs), strict=True)
@@ -80,7 +75,6 @@ def test_every_format_gives_the_pairs_of_the_file(path: Path, pairs: list[tuple[
         assert list_pairs(read_trec_run(write(path, text, compress))) == pairs
 
 
-@same_folder
 @given(rows, st.lists(st.integers(-3, 3), min_size=30, max_size=30), st.integers(1, 4))
 def test_the_depth_keeps_the_first_of_each_query(
     path: Path, pairs: list[tuple[str, str]], scores: list[int], depth: int
@@ -97,7 +91,6 @@ def test_the_depth_keeps_the_first_of_each_query(
         assert list_pairs(read_trec_run(write(path, text), depth)) == kept
 
 
-@same_folder
 @given(rows, st.lists(numbers, min_size=30, max_size=30))
 def test_what_is_written_is_read_again_in_its_order(
     path: Path, pairs: list[tuple[str, str]], values: list[float]

@@ -85,7 +85,7 @@ def test_negatives_are_drawn_evenly():
 
 
 def sampler(batching: str, batches: int, seed: int = 1, queries: int = 70) -> tuple[BatchSampler, np.ndarray]:
-    """Of batches of 8 pairs, 2 queries each, and the lengths of all pairs, which vary most between queries."""
+    """Returns a sampler of batches of 8 pairs, 2 queries each, and the lengths of all pairs."""
     settings = RankerTrainingSettings.model_validate(
         {"instances": batches * 8, "batch_size": 8, "negatives": 3, "batching": batching}
     )
@@ -130,7 +130,7 @@ def test_a_bucketed_batch_is_a_function_of_seed_and_step():
 
 
 def pair_sampler(seed: int, queries: int, batch_size: int, negatives: int, **settings: object) -> BatchSampler:
-    """Of single pairs, from one relevant candidate and 9 others of each query."""
+    """Returns a sampler of single pairs, from one relevant candidate and 9 others of each query."""
     training = RankerTrainingSettings.model_validate(
         {"instances": batch_size * 60, "batch_size": batch_size, "negatives": negatives, "unit": "pair"} | settings
     )

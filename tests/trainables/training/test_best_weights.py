@@ -38,7 +38,7 @@ LATE = T_LS.model_copy(update={"switch": 0.75})
 
 
 class Evaluation(NamedTuple):
-    """Of a run that ends with its last weights, on its way."""
+    """An evaluation in the middle of a run that ends with its last weights."""
 
     seen: int
     weights: str

@@ -1,4 +1,4 @@
-"""What is loaded is what was saved, bit for bit, or nothing."""
+"""A checkpoint is loaded bit for bit as it was saved, or not at all."""
 
 import os
 from collections.abc import Callable
@@ -99,7 +99,7 @@ def test_where_the_disk_is_full_nothing_is_left_behind(
 
 
 def mapped(path: Path) -> dict[str, torch.Tensor]:
-    """What safetensors does after it has read the file's header."""
+    """Maps a file as safetensors does after it has read the header."""
     return {"a": torch.tensor(torch.UntypedStorage.from_file(str(path), shared=False, nbytes=8))}
 
 

@@ -131,7 +131,7 @@ def test_another_use_of_the_weights_is_an_error() -> None:
 def test_a_run_has_the_bits_of_torchs_own_steps(
     world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, decay: float
 ) -> None:
-    """As long as no gradient is cut: the sum of its squares is in another order."""
+    """No gradient is cut here, since the sum of its squares is in another order."""
     specification = {"tokens_per_micro_batch": 64, "dropout": 0.1, "gradient_norm": 1e6, "weight_decay": decay}
     run = RankerRun(job(world, fresh(), T_WSLS, **specification))
     assert run.trainer.model.trained_word_embedding is not None

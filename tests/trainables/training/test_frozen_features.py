@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables import encoders as sentences
@@ -67,7 +67,6 @@ def test_stored_and_computed_texts_mix_in_any_order(
     model = limited.load_model(seed=0)
 
     @given(st.lists(st.integers(0, n_texts - 1), min_size=1, max_size=40).map(np.array))
-    @settings(max_examples=60, deadline=None)
     def check(rows: np.ndarray) -> None:
         batch, expected = limited.read(rows), whole.read(rows)
         np.testing.assert_array_equal(batch.lengths, expected.lengths)

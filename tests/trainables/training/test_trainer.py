@@ -37,7 +37,7 @@ from trainables.training.trainer import learning_rate_factor
 
 
 def plain_logits(base: nn.Module, head: nn.Module, batch: PackedBatch, kinds: int, padding: int) -> torch.Tensor:
-    """What transformers' own forward pass gives."""
+    """Returns the logits of transformers' own forward pass."""
     inputs = padded(batch)
     inputs["token_type_ids"] = inputs["token_type_ids"].clamp(max=kinds - 1)
     inputs["input_ids"][inputs["attention_mask"] == 0] = padding

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.study.command import called, environment
+from tests.study.command import call, environment
 from trainables.utils.checksums import DamagedError
 from trainables.utils.cli import (
     escape_control_characters,
@@ -74,24 +74,24 @@ SCORES = "system,seed,query,value\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("module", "arguments"),
     [
-        ("-m", "analysis.compare", "scores.csv"),
-        ("-m", "analysis.compare", "scores.csv", "--baseline", "n\x1b[1mo"),
-        ("-m", "analysis.compare", "n\x1b[1mo.csv"),
-        ("-m", "analysis.compare", "scores.csv", "--no\x1b[1mthing"),
-        ("-m", "analysis.sample_size", "n\x1b[1mo.csv"),
-        ("-m", "analysis.report", "n\x1b[1mo"),
-        ("-m", "study.run", "n\x1b[1mo"),
-        ("-m", "study.run", "quick", "task.path=n\x1b[1mo", "task.name=qqp", "--prepare"),
-        ("-m", "study.run", "quick", "task.path=tas\x1b[1mk", "task.name=beir", "--prepare"),
-        ("-m", "study.run", "quick", "output.folder=n\x1b[1mo", "--dry-run"),
-        ("-m", "study.sync", "n\x1b[1mo"),
-        ("-m", "study.dashboard", "n\x1b[1mo"),
+        ("analysis.compare", ("scores.csv",)),
+        ("analysis.compare", ("scores.csv", "--baseline", "n\x1b[1mo")),
+        ("analysis.compare", ("n\x1b[1mo.csv",)),
+        ("analysis.compare", ("scores.csv", "--no\x1b[1mthing")),
+        ("analysis.sample_size", ("n\x1b[1mo.csv",)),
+        ("analysis.report", ("n\x1b[1mo",)),
+        ("study.run", ("n\x1b[1mo",)),
+        ("study.run", ("quick", "task.path=n\x1b[1mo", "task.name=qqp", "--prepare")),
+        ("study.run", ("quick", "task.path=tas\x1b[1mk", "task.name=beir", "--prepare")),
+        ("study.run", ("quick", "output.folder=n\x1b[1mo", "--dry-run")),
+        ("study.sync", ("n\x1b[1mo",)),
+        ("study.dashboard", ("n\x1b[1mo",)),
     ],
 )
 def test_no_command_hands_a_terminal_what_data_or_arguments_say_to_it(
-    tmp_path: Path, arguments: tuple[str, ...]
+    tmp_path: Path, module: str, arguments: tuple[str, ...]
 ) -> None:
     (tmp_path / "scores.csv").write_text(SCORES, "utf-8")
     qrels = tmp_path / "tas\x1b[1mk" / "qrels"
@@ -100,13 +100,13 @@ def test_no_command_hands_a_terminal_what_data_or_arguments_say_to_it(
         (qrels.parent / f"{name}.jsonl").write_text('{"_id": "a", "text": "b"}\n', "utf-8")
     for split in ("train", "dev", "test"):
         (qrels / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\na\t\x1b[31mx\t1\n", "utf-8")
-    found = called(tmp_path, *arguments)
+    found = call(module, tmp_path, *arguments)
     told = found.stdout + found.stderr
     assert found.returncode in (0, 2), told
     assert told
     assert not [one for one in told if unicodedata.category(one) == "Cc" and one not in "\n\t"]
     assert "\u202e" not in told
-    if "scores.csv" in arguments and len(arguments) == 3:
+    if arguments == ("scores.csv",):
         assert "e\\x1b[31mvil\\u202e" in told
 
 
@@ -207,14 +207,14 @@ def test_a_json_file_that_cannot_be_written_is_a_mistake_and_a_full_disk_is_not(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("study.run", "--list"),
+        ("study.run", "--dry-run", "--json", "output.folder=study"),
         ("study.dashboard", "--json", "-"),
         ("analysis.compare", "scores.csv"),
         ("analysis.sample_size", "--seed-sd", ".1", "--query-sd", ".1", "--rest-sd", ".1"),
     ],
 )
 def test_a_reader_who_has_read_enough_is_not_a_fault(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """As `| head` does it."""
+    """The reader closes the pipe, like `| head`."""
     (tmp_path / "scores.csv").write_text(SCORES, "utf-8")
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
@@ -228,3 +228,4 @@ def test_a_reader_who_has_read_enough_is_not_a_fault(tmp_path: Path, arguments: 
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.csv"]

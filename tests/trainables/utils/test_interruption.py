@@ -165,7 +165,7 @@ def test_a_command_that_does_not_unwind_ends_all_the_same(tmp_path: Path, proces
 
 
 def test_what_is_ignored_stays_ignored(tmp_path: Path, processes: list[Started]) -> None:
-    """As under nohup."""
+    """A signal is ignored under nohup."""
     process, _ = script(tmp_path, "ready(); time.sleep(100)", ignored=("SIGHUP",))
     processes.append(process)
     process.send("SIGHUP")

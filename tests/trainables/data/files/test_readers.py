@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as profile
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainables.data.files.readers import (
@@ -20,7 +19,6 @@ from trainables.data.files.readers import (
 from trainables.text.text_files import FileLocation
 from trainables.utils.errors import UserError
 
-same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture])
 fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=8)
 
 
@@ -45,7 +43,6 @@ def test_rows_have_the_stated_number_of_fields(path: Path) -> None:
     assert refused(lambda: read_rows(path, ("id", "text"))) == message
 
 
-@same_folder
 @given(st.lists(st.lists(fields, min_size=3, max_size=3), max_size=6), st.sampled_from("\t,"))
 def test_tables_are_those_that_were_written(path: Path, written: list[list[str]], delimiter: str) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -77,7 +74,6 @@ def test_what_is_no_table_is_refused_with_its_place(path: Path, text: str, messa
     assert refused(lambda: read_csv_rows(path, ("id", "text"), ",")).startswith(f"{path}, {message}")
 
 
-@same_folder
 @given(st.lists(st.dictionaries(fields, st.one_of(fields, st.integers(), st.none()), max_size=3), max_size=5))
 def test_objects_are_those_that_were_written(path: Path, written: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(value) + "\n" for value in written))

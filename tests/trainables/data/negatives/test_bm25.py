@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
@@ -30,7 +30,6 @@ def index(folder: Path, texts: list[str], **changes: object) -> Bm25Sampler:
     return Bm25Sampler(folder, made, len(texts))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(corpora, words, st.floats(0.1, 3), st.floats(0, 1))
 def test_scores_are_those_of_rank_bm25(
     tmp_path: Path, corpus: list[list[str]], query: list[str], k1: float, b: float
@@ -56,7 +55,6 @@ def lucene_by_loops(corpus: list[list[str]], query: list[str], k1: float, b: flo
     return scores
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(corpora, words, st.floats(0.1, 3), st.floats(0, 1))
 def test_scores_with_the_idf_of_lucene_are_those_of_plain_loops(
     tmp_path: Path, corpus: list[list[str]], query: list[str], k1: float, b: float

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as profile
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sts import LICENSED, PAIRS, SHARED, SUBSETS, UNRATED, pair, write_sts
@@ -25,7 +24,6 @@ STANDARD = {
 """Set -> subset -> pairs, as SentEval evaluates them."""
 TOTALS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS-B": 1379, "SICK-R": 4927}
 
-same_folder = profile(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 words = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).filter(lambda it: it.strip())
 
 
@@ -110,7 +108,6 @@ def test_sets_choose_the_test_split_alone(folder: Path) -> None:
     assert {Path(name).name for name in unread} == {"00-readme.txt", "STS.gs.ALL.txt", "STS.output.images.txt"}
 
 
-@same_folder
 @given(st.lists(st.tuples(words, words, st.floats(0, 5).map(lambda it: f"{it:.6f}") | st.sampled_from(["", " "]))))
 def test_pairs_are_those_that_were_written(folder: Path, rows: list[tuple[str, str, str]]) -> None:
     rows = [*rows, ("one", "two", "3")]
