@@ -22,7 +22,7 @@ from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import resolve_model_path
 from trainables.specs import environment
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.words import truncate_words
+from trainables.text.words import truncate_words
 
 _THREADS = 2
 _EVALUATED = 2

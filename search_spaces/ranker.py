@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator
 
-from search_spaces.curriculum import check_pacing
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import (
     AnalysisSettings,
-    BaseHyperparameters,
-    PositiveNumber,
     PositiveNumbers,
     SearchSettings,
     Shares,
@@ -19,15 +16,14 @@ from search_spaces.search_settings import (
     check_increasing,
     expect,
 )
-from trainables.curriculum.scores import DifficultyScoreName
 from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES
-from trainables.losses.variants import BASELINE, can_smooth, list_variants
+from trainables.losses.variants import BASELINE, RANKER_VARIANTS, can_smooth
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTrainingSettings
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.base_settings import PositiveInt
+from trainables.utils.registry import PLUGINS_HINT
 
-_VARIANTS = list_variants()
 _SIMILARITY_PREFIX = "STS"
 """Prefix of the metrics of sentence pairs."""
 
@@ -51,7 +47,10 @@ class RankerSearchSettings(SearchSettings):
     loss: Annotated[
         tuple[Annotated[str, BeforeValidator(LOSSES.check_name)], ...],
         AfterValidator(_check_several),
-        expect(f"a list of at least two distinct names out of {LOSSES.format_names()}; for one loss, change variants"),
+        expect(
+            "a list of at least two distinct names out of ",
+            lambda _: f"{LOSSES.format_names()}; for one loss, change variants{PLUGINS_HINT}",
+        ),
     ] = ()
     """Losses, searched for every system, the baseline included. If empty, the names of the variants say the loss.
 
@@ -69,20 +68,6 @@ class RankerSearchSettings(SearchSettings):
     """Negatives per query, searched for every system, the baseline included.
 
     If empty, training.negatives applies."""
-
-
-class RankerHyperparameters(BaseHyperparameters):
-    """The hyperparameters of a ranker."""
-
-    epsilon: Annotated[float, Field(gt=0, le=1)] | None = None
-    negatives: PositiveInt | None = None
-    pacing: Annotated[str, AfterValidator(check_pacing)] | None = None
-    score: DifficultyScoreName | None = None
-    delta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    duration: Annotated[float, Field(gt=0, le=1)] | None = None
-    loss: Annotated[str, BeforeValidator(LOSSES.check_name)] | None = None
-    teacher_temperature: PositiveNumber | None = None
-    weak_temperature: PositiveNumber | None = None
 
 
 class RankerStudySettings(Protocol):
@@ -168,16 +153,16 @@ def list_objectives(study: RankerStudySettings) -> list[tuple[str, str, str]]:
         ('LCE-LS', 'lce', 'uniform')
     """
     return [
-        (name, loss, _VARIANTS[name].distribution)
+        (name, loss, RANKER_VARIANTS[name].distribution)
         for name in study.variants
-        for loss in study.search.loss or (_VARIANTS[name].loss or DEFAULT_LOSS,)
+        for loss in study.search.loss or (RANKER_VARIANTS[name].loss or DEFAULT_LOSS,)
     ]
 
 
 def _check_losses(study: RankerStudySettings) -> Iterator[ConfigError]:
     """Yield errors of losses that a variant cannot have, or that need other data or other batches."""
     task, objectives = study.task, list_objectives(study)
-    named = [name for name in study.variants if _VARIANTS[name].loss != DEFAULT_LOSS]
+    named = [name for name in study.variants if RANKER_VARIANTS[name].loss != DEFAULT_LOSS]
     if study.search.loss and named:
         expected = f"none, because {named[0]} in variants has a loss of its own"
         yield "search.loss", list(study.search.loss), expected, ("variants",)
@@ -278,8 +263,7 @@ STUDY_TYPE = StudyType(
     sections=ConfigSections(
         RankerTaskSettings, RankerModelSettings, RankerTrainingSettings, RankerSearchSettings, AnalysisSettings
     ),
-    hyperparameter_schema=RankerHyperparameters,
-    variants=_VARIANTS,
+    variants=RANKER_VARIANTS,
     default_variants=(BASELINE, "LS", "T-LS", "WSLS", "T-WSLS"),
     defaults={"epsilon": 0.2},
     reference_rankings={"BM25": "sampler"},

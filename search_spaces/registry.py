@@ -1,7 +1,7 @@
 """Study types: all that a study knows of a trainable.
 
-The module loads neither torch nor numpy. A trainable has a module here that provides `STUDY_TYPE`, and a line in
-`STUDY_TYPES` that names the module. Together with the trainable's own module this is all that a new trainable needs.
+The module loads neither torch nor numpy. A trainable has a module here that provides `STUDY_TYPE`, and an entry in
+`STUDY_TYPES`. Together with the trainable's own module this is all that a new trainable needs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,27 +11,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from search_spaces.search_settings import AnalysisSettings, BaseHyperparameters, SearchSettings
-from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS, has_schedule_field
-from trainables.smoothing.schedules import SCHEDULES, Variant
+from search_spaces.curriculum import PARAM_NAMES
+from search_spaces.search_settings import AnalysisSettings, SearchSettings
+from trainables.smoothing.schedules import SCHEDULES, SETTINGS, Variant
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin, get_trainable
 from trainables.utils.errors import UserError
-from trainables.utils.registry import Provider, find_providers, load_object
+from trainables.utils.registry import Entry, Registry
 
-_OWN_STUDY_TYPES = {
-    "cross-encoder": "search_spaces.ranker",
-    "sentence-encoder": "search_spaces.sentence_encoder",
-}
-DEFAULT_STUDY_TYPE = next(iter(_OWN_STUDY_TYPES))
-TRAINABLES: dict[str, Provider] = {
-    provider.name: provider
-    for provider in reversed(find_providers().get("trainables", ()))
-    if provider.name not in _OWN_STUDY_TYPES
-}
-"""Name of a trainable of another package -> its entry point."""
-STUDY_TYPES = _OWN_STUDY_TYPES | {name: TRAINABLES[name].reference for name in sorted(TRAINABLES)}
-"""Name of a trainable -> module of its study type, imported on first use. The first is the default."""
 ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
@@ -63,7 +50,6 @@ class StudyType:
         specification: class of the specification of its runs.
         smoothing: class of the smoothing settings.
         sections: classes of the sections of a study file.
-        hyperparameter_schema: every hyperparameter that a configuration may name, with its range and the default None.
         variants: variants by name, the baseline first.
         default_variants: variants of a study that names none. If empty, all of them.
         defaults: published values of the smoothing hyperparameters; the first is the strength.
@@ -76,15 +62,11 @@ class StudyType:
         check_study: yields all other conflicts in a study.
         has_curricula: True if curricula can order its training data, default False.
 
-    Raises:
-        UserError: if a variant or a hyperparameter is wrong or incomplete, or if a setting of a schedule has the name
-            of another setting of the trainable.
     """
 
     specification: type[RunSpec]
     smoothing: type[BaseSmoothing]
     sections: ConfigSections
-    hyperparameter_schema: type[BaseHyperparameters]
     variants: Mapping[str, Variant]
     defaults: Mapping[str, Any]
     reference_rankings: Mapping[str, str]
@@ -95,23 +77,18 @@ class StudyType:
     check_study: Callable[[Any], Iterator[ConfigError]] = _check_nothing
     has_curricula: bool = False
 
-    def __post_init__(self) -> None:
-        """Check the tables, which are written by hand for a new variant or hyperparameter."""
+    def check(self) -> None:
+        """Check the tables, which are written by hand for a new variant or hyperparameter.
+
+        Raises:
+            UserError: if a variant is wrong, or if a hyperparameter lacks its field or its default.
+        """
         for name in self.variants:
             self._check_variant(name)
-        trainable = self.specification.trainable
         for name in self.sections.search.smoothing_params:
-            fields = self.sections.search.model_fields.keys() & self.hyperparameter_schema.model_fields.keys()
-            if name not in fields or name not in self.defaults:
-                expected = "a field in the search's settings and in hyperparameter_schema, and a line in defaults"
-                raise UserError(f"{trainable}, hyperparameter {name}", "incomplete", expected)
-
-        for name in SETTINGS:
-            classes = (self.smoothing, self.sections.search, self.hyperparameter_schema)
-            if not all(has_schedule_field(settings, name) for settings in classes):
-                schedule = next(schedule for schedule, own in SCHEDULE_SETTINGS.items() if name in own)
-                place = f"the schedule {schedule}, setting {name}"
-                raise UserError(place, f"the name of another setting of {trainable}", "a free name")
+            if name not in self.sections.search.model_fields or name not in self.defaults:
+                expected = "a field in the search's settings and a line in defaults"
+                raise UserError(f"{self.specification.trainable}, hyperparameter {name}", "incomplete", expected)
 
     def _check_variant(self, name: str) -> None:
         row, place = self.variants[name], f"{self.specification.trainable}, variant {name}"
@@ -191,9 +168,12 @@ class StudyType:
     @property
     def hyperparameter_names(self) -> tuple[str, ...]:
         """Names of all hyperparameters, the strength first."""
-        return self.strength_name, *(
-            name for name in self.hyperparameter_schema.model_fields if name != self.strength_name
-        )
+        search, general = self.sections.search, SearchSettings.optimisation_params
+        optimisation = (name for name in search.optimisation_params if name not in general)
+        curriculum = PARAM_NAMES if self.has_curricula else ()
+        smoothing = (name for name in search.smoothing_params if name != self.strength_name)
+        settings = ("schedule", *SETTINGS, *general)
+        return self.strength_name, *settings, *smoothing, *optimisation, *curriculum, *search.loss_params
 
     @property
     def trainable(self) -> TrainablePlugin:
@@ -213,30 +193,30 @@ class StudyType:
         return self.smoothing.model_validate(settings)
 
 
+STUDY_TYPES: Registry[StudyType] = Registry(
+    Entry(
+        "cross-encoder",
+        "search_spaces.ranker:STUDY_TYPE",
+        "label smoothing of rankers",
+        "Penha and Hauff (2021)",
+    ),
+    Entry(
+        "sentence-encoder",
+        "search_spaces.sentence_encoder:STUDY_TYPE",
+        "contrastive learning smoothed with Gaussian noise",
+        "Wu et al. (2021)",
+    ),
+    kind=StudyType,
+)
+"""Name of a trainable -> its study type, imported on first use. The first is the default."""
+DEFAULT_STUDY_TYPE = next(iter(STUDY_TYPES))
+
+
 def get_study_type(name: str) -> StudyType:
     """Return the study type of this name.
 
     Raises:
         ValueError: if there is none.
-        UserError: if it is that of another package and cannot be imported.
     """
-    if name not in STUDY_TYPES:
-        raise ValueError(f"one of {', '.join(STUDY_TYPES)}")
-    reference = f"{STUDY_TYPES[name]}:STUDY_TYPE"
-    provider = TRAINABLES.get(name)
-    study_type = provider.load_reference(reference) if provider else load_object(reference)
-    if not isinstance(study_type, StudyType):
-        raise UserError(provider.place if provider else reference, repr(study_type), "a StudyType")
-    return study_type
-
-
-def find_study_type_errors() -> Iterator[UserError]:
-    """Yield what is wrong with the trainables of other packages."""
-    for provider in find_providers().get("trainables", ()):
-        if TRAINABLES.get(provider.name) != provider:
-            yield UserError(provider.place, f"the name {provider.name}, which another trainable has", "a free name")
-            continue
-        try:
-            get_study_type(provider.name)
-        except UserError as error:
-            yield error
+    STUDY_TYPES.check_name(name)
+    return STUDY_TYPES[name]

@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_spaces.samplers import SAMPLERS
-from search_spaces.space import Params, to_suggestions
-from search_spaces.system_space import SystemSpace
+from search_spaces.space import Grid, Params, SystemSpace
 from trainables.utils.random import derive_seed
 from trainables.utils.system import use_one_thread
 
@@ -106,8 +105,8 @@ class SeedAveragedSearch:
             if trial is not None:
                 study.tell(trial, value, state=state)
             else:
-                fixed = optuna.trial.FixedTrial(self._to_suggestions(point))
-                self.space(fixed)
+                fixed = optuna.trial.FixedTrial(to_suggestions(point, self._grid))
+                choose_point(self.space, fixed)
                 study.add_trial(
                     optuna.trial.create_trial(
                         state=state, value=value, params=fixed.params, distributions=fixed.distributions
@@ -168,23 +167,20 @@ class SeedAveragedSearch:
         untried = [point for point in self._queue if point not in self._proposals]
         for _ in range(_MAX_REPEATS):
             if untried:
-                study.enqueue_trial(self._to_suggestions(untried[0]))
+                study.enqueue_trial(to_suggestions(untried[0], self._grid))
             trial = study.ask()
-            point = self.space(trial)
+            point = choose_point(self.space, trial)
             if point not in self._proposals:
                 return trial, point
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        wanted = self._to_suggestions(point)
+        wanted = to_suggestions(point, self._grid)
         nearest = min(
             (point for point in self.configurations if point not in self._proposals),
-            key=lambda other: self._distance(wanted, self._to_suggestions(other)),
+            key=lambda other: self._distance(wanted, to_suggestions(other, self._grid)),
         )
-        study.enqueue_trial(self._to_suggestions(nearest))
+        study.enqueue_trial(to_suggestions(nearest, self._grid))
         trial = study.ask()
-        return trial, self.space(trial)
-
-    def _to_suggestions(self, point: Params) -> dict[str, Any]:
-        return to_suggestions(point, self._grid)
+        return trial, choose_point(self.space, trial)
 
     def _distance(self, left: dict[str, Any], right: dict[str, Any]) -> Fraction:
         """Return the distance of two configurations, summed over their hyperparameters.
@@ -218,3 +214,30 @@ class SeedAveragedSearch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return SAMPLERS[self.sampler](seed, self.round_size)
+
+
+def choose_point(space: SystemSpace, trial: "optuna.trial.BaseTrial") -> Params:
+    """Ask a trial for one value after another, until one configuration is left.
+
+    A number is asked for by its index, so that the sampler knows which values are neighbours, however they are spaced.
+    Which hyperparameter is next may depend on the values before it.
+    """
+    grid, left = space.grid, [(point, tuple(point.values.items())) for point in space.points]
+    for place in range(len(grid)):
+        if len(left) == 1:
+            break
+        name = left[0][1][place][0]
+        values = grid[name]
+        if len(values) > 1:
+            if isinstance(values[0], str):
+                value = trial.suggest_categorical(name, list(values))
+            else:
+                value = values[trial.suggest_int(name, 0, len(values) - 1)]
+            left = [each for each in left if each[1][place][1] == value]
+    return left[0][0]
+
+
+def to_suggestions(point: Params, grid: Grid) -> dict[str, Any]:
+    """Return the answers that lead a trial to a configuration: by name a text, or the index of a number."""
+    varied = {name: value for name, value in point.values.items() if len(grid[name]) > 1}
+    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in varied.items()}

@@ -3,27 +3,29 @@
 All trainables share them. A trainable defines its own hyperparameters in a subclass of `SearchSettings`.
 """
 
-import math
 import re
 from collections.abc import Callable
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, create_model, field_validator
 
 from search_spaces.samplers import SAMPLERS
-from trainables.smoothing.schedule_settings import SETTINGS, add_schedule_fields
-from trainables.smoothing.schedules import SCHEDULES
-from trainables.smoothing.signatures import ScheduleSetting
-from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings
+from trainables.smoothing.schedules import SCHEDULES, SETTINGS
+from trainables.specs.base import BaseSmoothing
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, PositiveNumber, Settings
+from trainables.utils.errors import UserError
+from trainables.utils.registry import PLUGINS_HINT
 
-DECAYING_SCHEDULES = tuple(name for name in SCHEDULES if name != "constant")
-"""Names of the schedules with which smoothing ends."""
+
+def list_decaying_schedules() -> list[str]:
+    """Return the names of the schedules with which smoothing ends."""
+    return [name for name in SCHEDULES if name != "constant"]
 
 
 def _check_decaying_schedule(name: Any) -> Any:
-    if name not in DECAYING_SCHEDULES:
-        raise ValueError(f"one of {', '.join(DECAYING_SCHEDULES)}")
+    if name not in SCHEDULES or name == "constant":
+        raise ValueError(f"one of {', '.join(list_decaying_schedules())}{SCHEDULES.suggest_spelling(name)}")
     return name
 
 
@@ -67,10 +69,10 @@ def _check_metric(name: str) -> str:
 
 
 def suggest_metric(value: object) -> str:
-    """Return a hint at the metric that differs from a value in capital letters alone; empty if there is none."""
+    """Return a hint at a similar metric or at plug-ins; empty if the value looks like a metric with a number."""
     from trainables.metrics import METRICS  # imported here, since it loads numpy
 
-    return METRICS.suggest_spelling(value)
+    return METRICS.suggest_spelling(value) or ("" if "@" in str(value) else PLUGINS_HINT)
 
 
 Metric = Annotated[str, AfterValidator(_check_metric)]
@@ -110,7 +112,6 @@ def check_not_empty(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 SystemPair = Annotated[tuple[str, str], expect("a pair of systems")]
-PositiveNumber = Annotated[float, Field(gt=0, lt=math.inf)]
 PositiveNumbers = Annotated[
     tuple[PositiveNumber, ...],
     AfterValidator(check_increasing),
@@ -125,22 +126,12 @@ Shares = Annotated[
 ]
 
 
-def _make_grid_field(setting: ScheduleSetting) -> tuple[Any, Any]:
-    """Return the type and the field of the values that a search tries of a schedule's setting."""
-    check = [AfterValidator(check_increasing), AfterValidator(check_not_empty)]
-    several = GenericAlias(tuple, (setting.searched_type, ...))
-    annotation: Any = Annotated[several, *check, expect(setting.expected), setting]
-    return annotation, Field(default=setting.values, description=setting.description)
+class SearchSettings(Settings):
+    """The hyperparameter search on the development set.
 
-
-def _make_value_field(setting: ScheduleSetting) -> tuple[Any, Any]:
-    """Return the type and the field of one value of a schedule's setting, which may be absent."""
-    return Annotated[setting.searched_type | None, setting], Field(default=None, description=setting.description)
-
-
-@add_schedule_fields(_make_grid_field)
-class ScheduleSearchSettings(Settings):
-    """Procedure of a search, the schedules that it tries, and a list of values for each of their settings."""
+    Every configuration is judged over the study's seeds. A subclass has a field with values for each name in its
+    `smoothing_params` and `optimisation_params`.
+    """
 
     n_configurations: dict[str, PositiveInt] = Field(default={})
     """Number of configurations to propose for a system.
@@ -181,39 +172,24 @@ class ScheduleSearchSettings(Settings):
     schedule: Annotated[
         tuple[DecayingScheduleName, ...],
         AfterValidator(check_distinct),
-        expect(f"a list of distinct names out of {', '.join(DECAYING_SCHEDULES)}"),
+        expect("a list of distinct names out of ", lambda _: ", ".join(list_decaying_schedules()) + PLUGINS_HINT),
     ] = ("two_stage",)
     """Schedules with which the smoothing of two-stage variants ends."""
-
-    smoothing_params: ClassVar[tuple[str, ...]] = ()
-    """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
-    loss_params: ClassVar[tuple[str, ...]] = ()
-    """Hyperparameters of the choice of a loss."""
-
-    @field_validator("compare")
-    @classmethod
-    def _check_compare(cls, name: str | None) -> str | None:
-        if name is not None and name not in cls._list_smoothing_names():
-            raise ValueError(f"one of {', '.join(cls._list_smoothing_names())}, or none")
-        return name
-
-    @classmethod
-    def _list_smoothing_names(cls) -> tuple[str, ...]:
-        return (*cls.smoothing_params, "schedule", *SETTINGS, *cls.loss_params)
-
-    @property
-    def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
-        """Values of every smoothing hyperparameter, by name."""
-        return {name: getattr(self, name) for name in self._list_smoothing_names()}
-
-
-class SearchSettings(ScheduleSearchSettings):
-    """The hyperparameter search on the development set.
-
-    Every configuration is judged over the study's seeds. A subclass has a field with values for each name in its
-    `smoothing_params` and `optimisation_params`.
-    """
-
+    switch: Annotated[
+        tuple[Annotated[float, Field(gt=0, lt=1)], ...],
+        AfterValidator(check_increasing),
+        AfterValidator(check_not_empty),
+        expect("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
+    ] = (0.25, 0.5, 0.75)
+    """Switch points of the schedule two_stage, as share of training."""
+    end: Shares = (0.8,)
+    """End points of the schedule linear, which reaches 0 there, as share of training."""
+    rate: PositiveNumbers = (5.0,)
+    """Rates of the schedule exponential; the strength falls by the factor exp(-rate) over the training."""
+    a: PositiveNumbers = (2.0,)
+    """First parameter of the schedule beta."""
+    b: PositiveNumbers = (2.0,)
+    """Second parameter of the schedule beta."""
     learning_rate: Annotated[
         tuple[PositiveNumber, ...],
         AfterValidator(check_increasing),
@@ -231,8 +207,29 @@ class SearchSettings(ScheduleSearchSettings):
 
     If empty, training.batch_size applies."""
 
+    smoothing_params: ClassVar[tuple[str, ...]] = ()
+    """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
+    loss_params: ClassVar[tuple[str, ...]] = ()
+    """Hyperparameters of the choice of a loss."""
     optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
     """Training settings that may be searched, in the order of suggestion."""
+
+    @field_validator("compare")
+    @classmethod
+    def _check_compare(cls, name: str | None) -> str | None:
+        if name is not None and name not in cls._list_smoothing_names():
+            raise ValueError(f"one of {', '.join(cls._list_smoothing_names())}, or none")
+        return name
+
+    @classmethod
+    def _list_smoothing_names(cls) -> tuple[str, ...]:
+        settings = (name for name in SETTINGS if name in cls.model_fields)
+        return (*cls.smoothing_params, "schedule", *settings, *cls.loss_params)
+
+    @property
+    def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
+        """Values of every smoothing hyperparameter, by name."""
+        return {name: getattr(self, name) for name in self._list_smoothing_names()}
 
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
@@ -240,21 +237,33 @@ class SearchSettings(ScheduleSearchSettings):
         return {name: values for name in self.optimisation_params if (values := getattr(self, name))}
 
 
-@add_schedule_fields(_make_value_field)
-class ScheduleHyperparameters(Settings):
-    """The schedule of one configuration, and its settings."""
+_LABELS = frozenset({
+    "study", "trainable", "plan_hash", "specification_id", "configuration_id", "task", "data", "model", "variant",
+    "seed", "role", "specification", "has_probabilities", "pacing", "score", "delta", "duration",
+})  # fmt: skip
+"""Names that the labels of a run have for something else than a setting of a schedule."""
 
-    schedule: DecayingScheduleName | None = None
 
+def add_plugin_settings(search: type[SearchSettings], smoothing: type[BaseSmoothing]) -> type[SearchSettings]:
+    """Return the settings of a search with a list of values for each setting of the schedules of plug-ins.
 
-class BaseHyperparameters(ScheduleHyperparameters):
-    """Hyperparameters of one configuration that every trainable has, with their ranges.
+    Args:
+        search: settings of the search of a trainable.
+        smoothing: settings of its smoothing.
 
-    None means that the configuration does not name the hyperparameter.
+    Raises:
+        UserError: if another setting or a label of a run has the name of such a setting.
     """
-
-    learning_rate: PositiveNumber | None = None
-    batch_size: AtLeastTwo | None = None
+    fields: dict[str, Any] = {}
+    for entry in SCHEDULES.entries:
+        for name, field in entry.settings.model_fields.items() if entry.module and entry.settings else ():
+            if name in {*_LABELS, *search.model_fields, *smoothing.model_fields} or hasattr(search, name):
+                place = f"the schedule {entry.name}, setting {name}"
+                raise UserError(place, "the name of another setting or label", "a free name")
+            value: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+            checks = AfterValidator(check_increasing), AfterValidator(check_not_empty)
+            fields[name] = Annotated[GenericAlias(tuple, (value, ...)), *checks], (field.default,)
+    return create_model(search.__name__, __base__=search, __module__=search.__module__, **fields) if fields else search
 
 
 class ConfirmSettings(Settings):

@@ -8,9 +8,7 @@ from pydantic import AfterValidator, Field
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import (
     AnalysisSettings,
-    BaseHyperparameters,
     Metric,
-    PositiveNumber,
     PositiveNumbers,
     SearchSettings,
     check_increasing,
@@ -26,6 +24,7 @@ from trainables.specs.sentence_encoder import (
     EncoderTrainingSettings,
     NoiseSmoothing,
 )
+from trainables.utils.base_settings import PositiveNumber
 
 DEFAULT_METRIC = "STS"
 _DEV_METRICS = (DEFAULT_METRIC, "STS/STS-B")
@@ -69,16 +68,6 @@ class EncoderAnalysisSettings(AnalysisSettings):
     """Smallest difference that matters, in units of the metric, which is at most 100.
 
     If None, there is no equivalence test."""
-
-
-class EncoderHyperparameters(BaseHyperparameters):
-    """The hyperparameters of a sentence encoder."""
-
-    weight: PositiveNumber | None = None
-    multiple: PositiveNumber | None = None
-    mean: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    deviation: PositiveNumber | None = None
-    temperature: PositiveNumber | None = None
 
 
 class EncoderStudySettings(Protocol):
@@ -138,7 +127,6 @@ STUDY_TYPE = StudyType(
         EncoderSearchSettings,
         EncoderAnalysisSettings,
     ),
-    hyperparameter_schema=EncoderHyperparameters,
     variants={
         "SimCSE": Variant("none", "constant"),
         "GS-InfoNCE": Variant("gaussian", "constant"),

@@ -1,24 +1,22 @@
-"""Finite search spaces, defined by running a function that asks for one value after another.
+"""Finite search spaces: the list of all configurations of a system, and the defaults among them.
 
-What the function asks for may depend on the values it received. The same function serves a sampler, which answers from
-earlier results, and `enumerate_space`, which answers in every possible way.
+The module does not load numpy.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+from search_spaces.curriculum import DEFAULTS, PARAM_NAMES
+from trainables.losses import DEFAULT_TEMPERATURE, TEMPERATURES, list_temperatures
+from trainables.smoothing.schedules import Variant, get_defaults
 
 Grid = Mapping[str, Sequence[Any]]
 """Name of a hyperparameter -> the values it may take; numbers are in increasing order."""
-
-
-class Suggester(Protocol):
-    """Suggests values, as `optuna.Trial` does."""
-
-    def suggest_int(self, name: str, low: int, high: int) -> int:
-        """Return a number from `low` to `high`, both included."""
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
-        """Return one of the choices."""
+Values = tuple[tuple[str, Any], ...]
+"""Names and values of some hyperparameters, in the order in which a sampler chooses them."""
 
 
 class Params(NamedTuple):
@@ -34,9 +32,9 @@ class Params(NamedTuple):
         {'epsilon': 0.2, 'batch_size': 16}
     """
 
-    smoothing: tuple[tuple[str, Any], ...] = ()
-    optimisation: tuple[tuple[str, Any], ...] = ()
-    curriculum: tuple[tuple[str, Any], ...] = ()
+    smoothing: Values = ()
+    optimisation: Values = ()
+    curriculum: Values = ()
 
     @property
     def values(self) -> dict[str, Any]:
@@ -44,90 +42,149 @@ class Params(NamedTuple):
         return dict(self.smoothing + self.optimisation + self.curriculum)
 
 
-Space = Callable[[Suggester], Params]
-"""Function that asks for hyperparameters and returns the configuration."""
+@dataclass(frozen=True)
+class SystemSpace:
+    """Search space of a system: its smoothing, its curriculum and the searched optimisation.
+
+    Attributes:
+        system: name of the system.
+        variant: its smoothing.
+        smoothing_defaults: hyperparameters of the smoothing, except those of its schedule, and their default values.
+        smoothing_grid: values of every smoothing hyperparameter, by name.
+        optimisation_grid: values of the training settings that are searched, by name.
+        training_defaults: the study's own training settings, by name.
+        curriculum_grid: values of every curriculum hyperparameter, by name. If empty, there is no curriculum.
+        fixed: the smoothing hyperparameters that are part of what the system is, and their values.
+    """
+
+    system: str
+    variant: Variant
+    smoothing_defaults: Mapping[str, Any]
+    smoothing_grid: Grid
+    optimisation_grid: Grid
+    training_defaults: dict[str, Any]
+    curriculum_grid: Grid = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def grid(self) -> Grid:
+        """Values of every hyperparameter that a configuration may have, by name."""
+        return {**self.smoothing_grid, **self.optimisation_grid, **self.curriculum_grid}
+
+    @cached_property
+    def points(self) -> list[Params]:
+        """All configurations; the values of the last hyperparameter change first."""
+        smoothings = [(*own, *loss) for own in self._iter_smoothings() for loss in self._iter_losses()]
+        optimisations = list(_combine(self.optimisation_grid, self.optimisation_grid))
+        return [Params(*parts) for parts in product(smoothings, optimisations, self._iter_curricula())]
+
+    def list_configurations(self) -> list[Params]:
+        """Return all configurations, the default ones among them first."""
+        points = dict.fromkeys(self.points)
+        return list(dict.fromkeys(p for p in self.list_default_configurations() if p in points) | points)
+
+    def list_default_configurations(self) -> list[Params]:
+        """Return the default configurations, one per schedule, whether or not the grid contains them.
+
+        The variant's own schedule comes first. They have the system's own value of the hyperparameters that are part of
+        what it is, and the published value of the others; of a loss, a temperature and a curriculum, the first value of
+        the grid if it does not contain the published one.
+        """
+        optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
+        curriculum = {
+            name: DEFAULTS[name] if DEFAULTS[name] in self.curriculum_grid[name] else self.curriculum_grid[name][0]
+            for name in PARAM_NAMES
+            if self.curriculum_grid
+        }
+        if curriculum.get("pacing") == "step":
+            del curriculum["delta"]
+        return [
+            Params(tuple((name, self.fixed.get(name, value)) for name, value in smoothing.items()), optimisation, own)
+            for smoothing in self._iter_default_smoothings()
+            for own in [tuple(curriculum.items())]
+        ]
+
+    def _iter_smoothings(self) -> Iterator[Values]:
+        """Yield the smoothings: every strength, and if it is not constant every schedule with its settings."""
+        if self.variant.distribution == "none":
+            yield ()
+            return
+        for own in _combine(self.smoothing_grid, self.smoothing_defaults):
+            if self.variant.schedule == "constant":
+                yield own
+                continue
+            for schedule in self.smoothing_grid["schedule"]:
+                for settings in _combine(self.smoothing_grid, get_defaults(schedule)):
+                    yield (*own, ("schedule", schedule), *settings)
+
+    def _iter_losses(self) -> Iterator[Values]:
+        """Yield the losses, if there are several to choose from, with the temperatures that each needs."""
+        if self.variant.loss is None:
+            yield ()
+            return
+        losses = self.smoothing_grid["loss"]
+        for loss in losses or (self.variant.loss,):
+            for temperatures in _combine(self.smoothing_grid, list_temperatures(loss, self.variant.distribution)):
+                yield (("loss", loss), *temperatures) if losses else temperatures
+
+    def _iter_curricula(self) -> Iterator[Values]:
+        """Yield the curricula; the pacing function "step" has its own thirds, so it has no delta."""
+        if not self.curriculum_grid:
+            yield ()
+            return
+        for own in _combine(self.curriculum_grid, ("pacing", "score")):
+            names = ("duration",) if ("pacing", "step") in own else ("delta", "duration")
+            yield from ((*own, *rest) for rest in _combine(self.curriculum_grid, names))
+
+    def _iter_default_smoothings(self) -> Iterator[dict[str, Any]]:
+        loss = self._make_default_loss()
+        if self.variant.distribution == "none":
+            yield loss
+        elif self.variant.schedule == "constant":
+            yield {**self.smoothing_defaults, **loss}
+        else:
+            for name in sorted(self.smoothing_grid["schedule"], key=lambda name: name != self.variant.schedule):
+                yield {**self.smoothing_defaults, "schedule": name, **get_defaults(name), **loss}
+
+    def _make_default_loss(self) -> dict[str, Any]:
+        if self.variant.loss is None:
+            return {}
+        losses = self.smoothing_grid["loss"]
+        chosen = {"loss": self.variant.loss if self.variant.loss in losses else losses[0]} if losses else {}
+        for name in list_temperatures(chosen.get("loss", self.variant.loss), self.variant.distribution):
+            values = self.smoothing_grid[name]
+            chosen[name] = DEFAULT_TEMPERATURE if DEFAULT_TEMPERATURE in values else values[0]
+        return chosen
 
 
-def suggest_value(trial: Suggester, name: str, values: Sequence[Any]) -> Any:
-    """Return one of the values.
+def _combine(grid: Grid, names: Iterable[str]) -> Iterator[Values]:
+    """Yield every combination of the values of these hyperparameters."""
+    names = tuple(names)
+    return (tuple(zip(names, values, strict=True)) for values in product(*(grid[name] for name in names)))
 
-    A number is suggested by its index, so that the sampler knows which values are neighbours, however they are spaced.
-    If there is only one value, nothing is asked.
+
+def has_param(variant: Variant, name: str, smoothing_params: Iterable[str]) -> bool:
+    """Return whether a variant has a hyperparameter of smoothing, with any schedule.
 
     Args:
-        trial: suggests the value.
-        name: name of the hyperparameter.
-        values: values it may take.
+        variant: the variant.
+        name: name of the hyperparameter, such as epsilon, switch or loss.
+        smoothing_params: names of the hyperparameters of the smoothing itself; the others are those of losses and
+            schedules.
     """
-    if len(values) == 1:
-        return values[0]
-    if isinstance(values[0], str):
-        return trial.suggest_categorical(name, list(values))
-    return values[trial.suggest_int(name, 0, len(values) - 1)]
-
-
-def to_suggestions(params: Params, grid: Grid) -> dict[str, Any]:
-    """Return the suggestions that lead a trial to this configuration.
-
-    Args:
-        params: the configuration.
-        grid: values of every hyperparameter.
-
-    Returns:
-        Name -> text, or index of a number in its values. Hyperparameters with one value are left out.
-    """
-    varied = {name: value for name, value in params.values.items() if len(grid[name]) > 1}
-    return {name: v if isinstance(v, str) else list(grid[name]).index(v) for name, v in varied.items()}
-
-
-class _EnumeratingSuggester:
-    """Answers with the given indices, then with 0, and notes the number of choices each time."""
-
-    def __init__(self, prefix: Sequence[int]) -> None:
-        self._prefix, self.answers, self.sizes = prefix, list[int](), list[int]()
-
-    def suggest_int(self, name: str, low: int, high: int) -> int:
-        return low + self._answer(high - low + 1)
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
-        return choices[self._answer(len(choices))]
-
-    def _answer(self, size: int) -> int:
-        index = self._prefix[len(self.answers)] if len(self.answers) < len(self._prefix) else 0
-        self.answers.append(index)
-        self.sizes.append(size)
-        return index
-
-
-def enumerate_space(space: Space) -> Iterator[Params]:
-    """Yield every configuration of the space once.
-
-    Args:
-        space: function that asks for hyperparameters and returns the configuration.
-
-    Example:
-        >>> space = lambda trial: Params(smoothing=(("epsilon", suggest_value(trial, "epsilon", [0.1, 0.2])),))
-        >>> [params.values for params in enumerate_space(space)]
-        [{'epsilon': 0.1}, {'epsilon': 0.2}]
-    """
-    prefix: list[int] | None = []
-    while prefix is not None:
-        suggester = _EnumeratingSuggester(prefix)
-        yield space(suggester)
-        taken, sizes = suggester.answers, suggester.sizes
-        while taken and taken[-1] == sizes[len(taken) - 1] - 1:
-            taken.pop()
-        prefix = [*taken[:-1], taken[-1] + 1] if taken else None
+    if name == "loss":
+        return variant.loss is not None
+    if name in TEMPERATURES:
+        return variant.loss is not None and name in list_temperatures(variant.loss, variant.distribution)
+    return variant.distribution != "none" and (name in smoothing_params or variant.schedule != "constant")
 
 
 def collect_values(configurations: Iterable[Params]) -> dict[str, list[Any]]:
-    """Return the values that each hyperparameter takes among some configurations.
+    """Return the distinct values that each hyperparameter takes among some configurations, in the order of occurrence.
 
-    Args:
-        configurations: the configurations.
-
-    Returns:
-        Name -> distinct values in the order in which they occur.
+    Example:
+        >>> collect_values([Params((("epsilon", 0.1),)), Params((("epsilon", 0.2),))])
+        {'epsilon': [0.1, 0.2]}
     """
     values_by_name: dict[str, dict[Any, None]] = {}
     for params in configurations:
@@ -137,10 +194,7 @@ def collect_values(configurations: Iterable[Params]) -> dict[str, list[Any]]:
 
 
 def split_into_branches(configurations: Iterable[Params]) -> list[list[Params]]:
-    """Group configurations by the hyperparameters that they have.
-
-    Within a group all values can be combined.
-    """
+    """Group configurations by the hyperparameters that they have; within a group all values can be combined."""
     branches: dict[tuple[str, ...], list[Params]] = {}
     for params in configurations:
         branches.setdefault(tuple(params.values), []).append(params)

@@ -51,12 +51,14 @@ class _Command:
         """
         options = self._options
         _check_options(options)
+        name, overrides = split_arguments(options.arguments)
         if options.list:
             from study.workflows.choices import print_choices
 
+            if options.arguments:
+                load_study(name, overrides)  # with its plug-ins
             print_choices()
             return
-        name, overrides = split_arguments(options.arguments)
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
         if options.sweep and not name:  # an agent whose variable is not set gives none
             raise UserError("--sweep", "no study", "the name or file of its study, e.g. quick")
@@ -192,8 +194,6 @@ def _check_options(options: argparse.Namespace) -> None:
     Raises:
         UserError: an option has no effect with the command that is given.
     """
-    if options.list and options.arguments:
-        raise UserError("command line", repr(options.arguments[0]), "no other argument with --list")
     if (options.estimate_cost or options.json) and not options.dry_run:
         found = "--estimate-cost" if options.estimate_cost else "--json"
         raise UserError("command line", found, "--dry-run as well")

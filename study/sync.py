@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from analysis.readers.wandb_server import ProjectAddress, ServerError, connect
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
+from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
 from study.records.run_store import RunStore
 from study.tracking import Tracking, WandbLogger
 from study.tracking.backfill import backfill_evaluations, forget_absent_runs
@@ -25,6 +25,7 @@ from study.tracking.payload import DOCUMENTS, read_project
 from study.utils.console import print_line
 from trainables.utils.cli import Parser, print_error, report_errors
 from trainables.utils.errors import MachineError, UserError
+from trainables.utils.plugins import load_plugins
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,7 +69,7 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         entity: user or team that owns the project. If None, the study's own or WANDB_ENTITY.
 
     Raises:
-        UserError: the folder contains no study, or the server refuses the API key.
+        UserError: the folder contains no study, a plug-in of it is absent, or the server refuses the API key.
         MachineError: the server does not answer.
     """
     if not (folder / PLAN_FILE).is_file():
@@ -81,7 +82,9 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         group=own.group,
         folder=folder,
         own=project is None and entity is None,
+        plugins=read_plan(folder / PLAN_FILE).get("settings", {}).get("plugins", ()),
     )
+    load_plugins(tracking.plugins, f"{folder / PLAN_FILE}: plugins")
     run_ids = run_store.list_run_ids()
     forget_absent_runs(tracking, run_ids, _list_server_runs(ProjectAddress(tracking.entity, tracking.project)))
     with closing(WandbLogger(tracking, print_line)) as wandb_logger:

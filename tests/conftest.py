@@ -7,7 +7,7 @@ example drives a whole study, or fits a model of statsmodels, take the profile `
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,3 +94,12 @@ def fresh(world: "World", tmp_path: Path) -> Callable[[], Path]:
     """Makes caches that hold no stages."""
     numbers = count()
     return lambda: world.fresh_cache(tmp_path / f"cache-{next(numbers)}")
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Iterator[Path]:
+    """A folder for plug-ins; after the test, they are forgotten."""
+    from tests.plugins import take_back_plugins
+
+    with take_back_plugins(tmp_path):
+        yield tmp_path

@@ -24,9 +24,10 @@ from analysis.readers.records import read_recorded_runs
 from analysis.readers.wandb_offline import WandbRunData, index_staged_files, locate_staged_file, read_offline_runs
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import ProjectAddress, connect
-from trainables.metrics import get_measure
+from trainables.metrics import METRICS, get_measure
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
+from trainables.utils.plugins import load_plugins
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
@@ -148,6 +149,8 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
 def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
     plan = drop_empty_objects(documents.plan)
     parsed = _parse_model(Plan, plan | {"data": sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
+    if any(name not in METRICS for name in parsed.metrics):
+        load_plugins(plan.get("settings", {}).get("plugins", ()), f"plan in {where}: plugins")
     for name in parsed.metrics:
         try:
             known = get_measure(name)

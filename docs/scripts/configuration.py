@@ -19,6 +19,7 @@ from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_ty
 from study.workflows.choices import SECTIONS as CHOICES
 from trainables.utils.base_settings import MAX_COUNT
 from trainables.utils.cli import print_escaped
+from trainables.utils.registry import PLUGINS_HINT
 
 _INTRODUCTION = """\
 # Configuration
@@ -42,7 +43,7 @@ each table says what a key does to the ids:
 | Run id | Meaning |
 | --- | --- |
 | yes | The id depends on the key. With another value, all runs that use it are other runs and are trained again. |
-| content | The key names a file, a folder or a model. The id depends on its content, not on its place. |
+| content | The key names a file, a folder, a model or modules. The id depends on its content, not on its place. |
 | which runs | The key decides which configurations are run, and with which seeds. A run that is made with both values \
 keeps its id. |
 | no | The same runs are made, with the same ids. |
@@ -61,8 +62,9 @@ be empty there.
 _TABLES = ("task", "model", "training", "search", "analysis", "resources", "tracking")
 """Tables with keys that docstrings name."""
 _RUN_IDS = {
-    "content": r"task\.(path|evaluation_path|candidates_run|teacher)|.*\.encoder|model\.name|curriculum\.vectors",
-    "no": r"name|task\.allowed_overlap|search\.objectives|confirm\.group_size|resources\.(?!gpu).*"
+    "content": r"plugins|task\.(path|evaluation_path|candidates_run|teacher)"
+    r"|.*\.encoder|model\.name|curriculum\.vectors",
+    "no": r"name|task\.allowed_overlap|confirm\.group_size|resources\.(?!gpu).*"
     r"|(tracking|trial|output|cache|expected|analysis)\..*",
     "which runs": r"seeds|variants|curriculum\.(variants|compare|pacing|score|delta|duration)|(search|confirm)\..*",
 }
@@ -99,7 +101,7 @@ def describe_type(key: StudyKey) -> str:
     if key.name == "trainable":
         return _format_names(STUDY_TYPES)
     (kind,) = list_value_types(key.annotation)
-    text = _describe(kind, key.metadata)
+    text = _describe(kind, key.metadata).replace(PLUGINS_HINT, "")
     chosen = [section for section in CHOICES if key.name in section.keys]
     links = [f"[{section.title}](choices.md#{section.title.replace(' ', '-')})" for section in chosen]
     if kind is not key.annotation and not re.search(r"\bnone\b", text):

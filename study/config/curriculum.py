@@ -11,6 +11,7 @@ from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.specs.base import Epochs
 from trainables.utils.base_settings import PositiveInt, Settings
+from trainables.utils.registry import PLUGINS_HINT
 
 
 class CurriculumSearch(Settings):
@@ -35,15 +36,18 @@ class CurriculumSearch(Settings):
         tuple[Annotated[str, AfterValidator(check_pacing)], ...],
         AfterValidator(check_distinct),
         expect(
-            f"a list of distinct names out of {', '.join(name for name in PACING if name != 'standard')}, or root_n "
-            "for any n; standard is the baseline, which every study has"
+            "a list of distinct names out of ",
+            lambda _: (
+                f"{', '.join(name for name in PACING if name != 'standard')}, or root_n for any n; standard is "
+                "the baseline, which every study has" + PLUGINS_HINT
+            ),
         ),
     ] = (DEFAULTS["pacing"],)
     """Pacing functions: how fast difficult queries are added to the training."""
     score: Annotated[
         tuple[DifficultyScoreName, ...],
         AfterValidator(check_distinct),
-        expect(f"a list of distinct names out of {', '.join(DIFFICULTY_SCORES)}"),
+        expect("a list of distinct names out of ", lambda _: ", ".join(DIFFICULTY_SCORES) + PLUGINS_HINT),
     ] = (DEFAULTS["score"],)
     """Difficulty scores: the criteria by which a query counts as difficult."""
     delta: Annotated[

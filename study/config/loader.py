@@ -32,10 +32,10 @@ from study.config.sources import (
 from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
-from study.utils.packages import check_packages
 from trainables.specs.base import BaseTaskSettings
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
+from trainables.utils.plugins import load_plugins
 
 __all__ = ["Study", "list_known_keys", "load_layered_study", "load_study"]
 
@@ -108,10 +108,10 @@ def load_layered_study(
     Raises:
         UserError: if something is wrong; the message has one line for each error.
     """
-    check_packages()
     source = layers[0][0]
     parsed = [(place, expand_texts(data, place, is_draft)) for place, data in layers]
     parsed += ((COMMAND_LINE, override) for override in parse_overrides(overrides))
+    _load_plugins(parsed)
     model = _select_study_class(parsed)
     known = list(_iter_known_keys(model))
     _check_trainable(model, known, parsed)
@@ -214,6 +214,13 @@ def _drop_overridden_alternatives(data: dict[str, Any], places: Mapping[str, str
                 data[table] = {
                     name: value for name, value in settings.items() if name not in given or name in overriding
                 }
+
+
+def _load_plugins(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Import the plug-ins of a study; the last source that names any decides. A wrong list is reported later."""
+    named = [(place, data["plugins"]) for place, data in sources if "plugins" in data]
+    if named and isinstance(named[-1][1], list):
+        load_plugins([name for name in named[-1][1] if isinstance(name, str) and name], f"{named[-1][0]}: plugins")
 
 
 def _select_study_class(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> type[Study]:

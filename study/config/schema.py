@@ -15,7 +15,6 @@ from search_spaces.registry import DEFAULT_STUDY_TYPE, StudyType, get_study_type
 from search_spaces.search_settings import (
     AnalysisSettings,
     ConfirmSettings,
-    PositiveNumber,
     SearchSettings,
     Seed,
     check_distinct,
@@ -23,7 +22,7 @@ from search_spaces.search_settings import (
 )
 from study.config.curriculum import CurriculumSearch
 from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
-from trainables.utils.base_settings import PositiveInt, Proportion, Settings
+from trainables.utils.base_settings import PositiveInt, PositiveNumber, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]
 KeptModels = Literal["best", "all"]
@@ -174,6 +173,12 @@ class Study(Settings):
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), expect("lower-case letters, digits and hyphens, at most 64")
     ]
     """Name of the study, also of its folder in `results` and of its W&B project, unless other keys say otherwise."""
+    plugins: Annotated[
+        tuple[Text, ...],
+        AfterValidator(lambda names: check_distinct(names) if names else names),
+        expect('a list of modules, e.g. ["my_package.my_module"]'),
+    ] = ()
+    """Modules that register what the study may choose by name, such as a loss of your own."""
     trainable: str = DEFAULT_STUDY_TYPE
     """Name of the trainable. It decides which of the following keys a study has."""
     seeds: Annotated[

@@ -3,12 +3,10 @@
 from itertools import count, islice
 from typing import Any
 
-from search_spaces.space import Params, enumerate_space
-from search_spaces.system_space import SystemSpace
+from search_spaces.space import Params, SystemSpace
 from study.config.schema import Study
 from study.config.systems import get_baseline, get_systems
-from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS
-from trainables.smoothing.schedules import SCHEDULES
+from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_defaults
 
 _FIRST = 101
 """First fresh seed. A seed only names its random streams, so successive seeds are as unrelated as any others."""
@@ -32,12 +30,12 @@ def make_system_space(study: Study, system: str) -> SystemSpace:
 
 def get_fixed_configuration(study: Study, system: str) -> Params:
     """Return the only configuration of a system with nothing to search."""
-    return next(iter(enumerate_space(make_system_space(study, system))))
+    return make_system_space(study, system).points[0]
 
 
 def count_configurations(study: Study, system: str) -> int:
     """Count the distinct configurations of a system."""
-    return sum(1 for _ in enumerate_space(make_system_space(study, system)))
+    return len(make_system_space(study, system).points)
 
 
 def count_proposals(study: Study) -> dict[str, int]:
@@ -70,12 +68,12 @@ def list_hyperparameters(study: Study) -> tuple[str, ...]:
 
 
 def list_unused_settings(study: Study) -> set[str]:
-    """Return the settings of the schedules of other packages that the study does not search.
+    """Return the settings of the schedules of plug-ins that the study does not search.
 
-    No plan has them, or what is installed would change the plans of all studies.
+    No plan has them, or the plug-ins of another study of the process would change it.
     """
-    schedules = (name for name in SCHEDULES if name in study.search.schedule or not SCHEDULES.find_package(name))
-    return SETTINGS.keys() - {setting for name in schedules for setting in SCHEDULE_SETTINGS[name]}
+    used = (e.name for e in SCHEDULES.entries if e.module is None or e.name in study.search.schedule)
+    return SETTINGS.keys() - {name for schedule in used for name in get_defaults(schedule)}
 
 
 def get_seed_count(data: Any) -> int | None:

@@ -7,9 +7,11 @@ from pydantic import AfterValidator, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from search_spaces.search_settings import check_distinct, expect
+from search_spaces.search_settings import add_plugin_settings, check_distinct, expect
 from study.config.schema import Study
 from study.config.validation import find_config_errors
+from trainables.utils.plugins import LOADED
+from trainables.utils.registry import PLUGINS_HINT
 
 
 def _check_study(study: Study) -> Study:
@@ -19,7 +21,6 @@ def _check_study(study: Study) -> Study:
     return study
 
 
-@lru_cache
 def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
     """Return the study class of a trainable.
 
@@ -33,8 +34,15 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
         >>> get_study_class("sentence-encoder").model_fields["variants"].default
         ('SimCSE', 'GS-InfoNCE', 'T-GS-InfoNCE')
     """
+    return _make_study_class(trainable, tuple(LOADED))
+
+
+@lru_cache
+def _make_study_class(trainable: str, plugins: tuple[str, ...]) -> type[Study]:
     study_type = get_study_type(trainable)
+    study_type.check()
     sections, names = study_type.sections, study_type.default_variants or tuple(study_type.variants)
+    search = add_plugin_settings(sections.search, study_type.smoothing)
 
     expected = (
         f"a list of distinct names out of {study_type.describe_variants()}, including {study_type.describe_baselines()}"
@@ -46,7 +54,8 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
             raise ValueError(expected)
         for name in values:
             if name not in study_type.variants:
-                raise ValueError("; ".join(filter(None, [study_type.describe_unknown(name), expected])))
+                similar = study_type.describe_unknown(name)
+                raise ValueError(f"{similar}; {expected}" if similar else expected + PLUGINS_HINT)
             if (form := study_type.find_baseline(name)) not in values:
                 raise ValueError(f"{form} as well, the baseline of {name}")
         return values
@@ -59,7 +68,7 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
             ],
             names,
         ),
-        **{name: (section, section()) for name, section in vars(sections).items()},
+        **{name: (section, section()) for name, section in (vars(sections) | {"search": search}).items()},
     }
     validator: Any = model_validator(mode="after")(_check_study)
     return create_model("Study", __base__=Study, __validators__={"consistent": validator}, **fields)

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from search_spaces.smoothing import has_param
-from search_spaces.space import Grid
+from search_spaces.space import Grid, has_param
 from study.config.schema import Study
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.losses.variants import make_variant_name

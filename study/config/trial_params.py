@@ -6,17 +6,18 @@ The values come from the command line, from a W&B sweep or from the file of a sw
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from search_spaces.space import Grid, Params
-from search_spaces.system_space import SystemSpace
+from search_spaces.curriculum import PARAM_NAMES
+from search_spaces.space import Grid, Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
 from study.config.validation import find_training_errors
+from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
 
 SWEEP_OPTION = "--sweep"
@@ -72,7 +73,11 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
         raise UserError(f"{SWEEP_OPTION} variant", variant, f"one of the study's variants: {', '.join(known)}")
     values = _parse_values(study, {name: text for name, text in texts.items() if name != "variant"})
     space = _restrict_space(study, variant, values)
-    params = space(_MissingParamSuggester(space.grid))
+    for name, listed in collect_values(space.points).items():
+        if len(listed) > 1:
+            choices = [*map(str, listed[:_MAX_LISTED_VALUES]), *(["..."] if len(listed) > _MAX_LISTED_VALUES else [])]
+            raise UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {', '.join(choices)}")
+    params = space.points[0]
     training = study.training.model_copy(update=dict(params.optimisation))
     for name in training.epoch_size_fields if training.epochs is not None else ():
         if getattr(training, name) != getattr(study.training, name):
@@ -90,7 +95,7 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
 
 def _parse_values(study: Study, texts: Mapping[str, str]) -> dict[str, Any]:
     try:
-        parsed = study.study_type.hyperparameter_schema.model_validate(texts)
+        parsed = _make_schema(study).model_validate(texts)
     except ValidationError as error:
         expected = {str(details["loc"][0]): _describe_expected(details) for details in reversed(error.errors())}
         raise_if_any(
@@ -104,6 +109,16 @@ def _parse_values(study: Study, texts: Mapping[str, str]) -> dict[str, Any]:
     grid = {**study.search.smoothing_grid, **study.search.optimisation_grid, **study.curriculum.grid}
     values = parsed.model_dump(exclude_none=True)
     return {name: _snap_to_grid(value, grid.get(name, ())) for name, value in values.items()}
+
+
+def _make_schema(study: Study) -> type[Settings]:
+    """Return a class with a field for each hyperparameter: None, or one of what the study has a list of."""
+    fields: dict[str, Any] = {}
+    for name in study.study_type.hyperparameter_names:
+        section = study.curriculum if name in PARAM_NAMES else study.search
+        if field := type(section).model_fields.get(name):
+            fields[name] = get_args(field.annotation)[0] | None, None
+    return create_model("Hyperparameters", __base__=Settings, **fields)
 
 
 def _describe_expected(error: ErrorDetails) -> str:
@@ -153,21 +168,3 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
 
 def _order_grid(study: Study, grid: Grid) -> Grid:
     return {name: grid[name] for name in study.search.optimisation_params if name in grid}
-
-
-class _MissingParamSuggester:
-    """Suggester that raises UserError: every value that the space still asks for is missing."""
-
-    def __init__(self, grid: Grid) -> None:
-        self._grid = grid
-
-    def suggest_int(self, name: str, low: int, high: int) -> int:
-        raise self._make_error(name)
-
-    def suggest_categorical(self, name: str, choices: Sequence[str]) -> Any:
-        raise self._make_error(name)
-
-    def _make_error(self, name: str) -> UserError:
-        listed = ", ".join(map(str, self._grid[name][:_MAX_LISTED_VALUES]))
-        more = ", ..." if len(self._grid[name]) > _MAX_LISTED_VALUES else ""
-        return UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {listed}{more}")

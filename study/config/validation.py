@@ -13,7 +13,7 @@ from study.config.systems import (
     list_default_comparisons,
     list_trained_scores,
 )
-from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedules import get_defaults
 from trainables.specs.base import BaseTrainingSettings
 from trainables.utils.base_settings import MAX_COUNT
 
@@ -139,7 +139,7 @@ def _find_compare_errors(study: Study) -> Iterator[ConfigError]:
     if not any(has_compared_param(study, variant) for variant in study.variants):
         expected = f"a hyperparameter that one of variants has ({', '.join(study.variants)})"
         yield "search.compare", name, expected, ("variants",)
-    without = [schedule for schedule in search.schedule if name not in SCHEDULE_SETTINGS[schedule]]
+    without = [schedule for schedule in search.schedule if name not in get_defaults(schedule)]
     if without and name not in (*search.smoothing_params, *search.loss_params, "schedule"):
         expected = f"a hyperparameter of every schedule in search.schedule; {without[0]} does not have it"
         yield "search.compare", name, expected, ("search.schedule",)

@@ -21,6 +21,7 @@ from typing import Any
 from study.config.loader import Study
 from trainables.utils import interruption
 from trainables.utils.errors import UserError
+from trainables.utils.plugins import list_plugin_paths
 
 _PACKAGE_NAMES = ("study", "trainables", "search_spaces", "analysis")
 """Packages of this project that trials import."""
@@ -93,7 +94,8 @@ def configure_ray_start() -> Iterator[None]:
 def connect_to_cluster(study: Study, cluster: str) -> None:
     """Connect this process to the cluster at an address, unless it is connected already.
 
-    The workers need this project's packages. A job brings them in its working directory; any other command sends them.
+    The workers need this project's packages and the plug-ins. A job brings them in its working directory; any other
+    command sends them.
 
     Args:
         study: the study that will run there.
@@ -127,7 +129,7 @@ def connect(cluster: str, metadata: dict[str, str], folder: Path, kept: str = "f
         return
     if cluster != "auto":
         _check_port(cluster)
-    runtime_env: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _find_packages()}
+    runtime_env: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _list_modules()}
     with configure_ray_start(), _fail_fast(), _suppress_stderr():
         try:
             ray.init(
@@ -215,10 +217,10 @@ def _reject_job_relative_paths(study: Study) -> None:
             raise UserError(key, found, expected)
 
 
-def _find_packages() -> list[str]:
-    """Return the folders of this project's packages."""
+def _list_modules() -> list[str]:
+    """Return the folders of this project's packages, and the folders or files of the plug-ins."""
     modules = (importlib.import_module(name) for name in _PACKAGE_NAMES)
-    return [str(Path(str(module.__file__)).parent) for module in modules]
+    return [*(str(Path(str(module.__file__)).parent) for module in modules), *list_plugin_paths()]
 
 
 def _check_port(cluster: str) -> None:

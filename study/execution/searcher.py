@@ -17,7 +17,6 @@ from study.records import run_record
 from study.records.provenance import get_commit, get_versions
 from study.records.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
-from study.utils.packages import list_trial_packages
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
 from trainables.utils.files import make_temporary_path
@@ -138,7 +137,7 @@ class StudySearcher(Searcher):
                 if failure.is_machine_fault and not _is_caused_by_scorer(attempt, failure):
                     self._stop_or_retry(attempt, failure)
                     return
-                provenance = {"versions": get_versions(list_trial_packages(request.trial)), "commit": get_commit()}
+                provenance = {"versions": get_versions(request.trial), "commit": get_commit()}
                 entry = failure.record or make_failed_record(request.trial, request.labels, failure.cause, provenance)
                 run_record.write_run_record(folder, request.split, entry, None)
                 if attempt.is_first and failure.is_retryable:

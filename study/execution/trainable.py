@@ -13,7 +13,6 @@ from study.records.run_name import format_run_name
 from study.records.run_record import encode_scores
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
-from study.utils.packages import list_trial_packages
 from trainables.specs.plugin import get_trainable
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.utils.cli import print_escaped
@@ -122,7 +121,7 @@ class StudyTrainable(RunTrainable):
     def _provenance(self) -> dict[str, Any]:
         """Versions, hardware and commit of the run, and the id of its Ray job, by which Ray's logs are found."""
         job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
-        versions = get_versions(list_trial_packages(self.trial))
+        versions = get_versions(self.trial)
         return {"versions": versions, "hardware": get_hardware(), "commit": self._commit, **job}
 
 

@@ -116,4 +116,5 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
         checkpoint_interval=study.cache.checkpoint_interval,
         vectors=Path(vectors).expanduser().absolute() if vectors else None,
         saves_difficulty=is_scorer,
+        plugins=study.plugins,
     )

@@ -40,9 +40,8 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     if study.analysis.dev_comparisons and comparisons:
         family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
         families.append(family | {"split": "dev"})
-    settings = public.model_dump(mode="json", exclude={"tracking", "resources", "trial", "output", "cache", "expected"})
-    for name in list_unused_settings(study):
-        del settings["search"][name]
+    excluded = dict.fromkeys(("tracking", "resources", "trial", "output", "cache", "expected"), True)
+    settings = public.model_dump(mode="json", exclude={**excluded, "search": list_unused_settings(study)})
     return {
         "study": study.name,
         "version": 1,

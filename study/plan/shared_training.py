@@ -9,7 +9,6 @@ neither torch nor ray.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from search_spaces.space import enumerate_space
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
 from study.config.systems import get_systems
@@ -97,7 +96,7 @@ def _count_saved_by_whole_grid(study: Study) -> int:
     """Return the instances that sharing saves for one seed if the search proposes every configuration."""
     training, by_setting = study.training, dict[tuple[Any, ...], list[BaseSmoothing]]()
     for name, system in get_systems(study).items():
-        for params in enumerate_space(make_system_space(study, name)):
+        for params in make_system_space(study, name).points:
             size = dict(params.optimisation).get("batch_size", training.batch_size)
             smoothing = study.study_type.make_smoothing(system.variant, dict(params.smoothing))
             by_setting.setdefault((size, params.optimisation, params.curriculum), []).append(smoothing)

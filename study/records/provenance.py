@@ -7,14 +7,15 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from trainables.metrics import METRICS
 from trainables.specs.environment import read_processor_info
+from trainables.specs.trial import TrialSpec
 from trainables.utils.system import count_cores
 
 _PACKAGES = ("torch", "transformers", "ray", "optuna", "wandb", "numpy", "scipy")
@@ -22,9 +23,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 _GIB = 2**30
 
 
-def get_versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """Return the versions of Python, of the libraries that results depend on, and of packages, each "name version"."""
-    return _get_library_versions() | dict(package.split(" ", 1) for package in packages)
+def get_versions(trial: TrialSpec) -> dict[str, str]:
+    """Return the versions of Python and of the libraries that results depend on, and digests of plug-ins, by name."""
+    plugins = {*trial.specification.plugins, METRICS.find_plugin(trial.metric)}
+    return _get_library_versions() | dict(label.split(" ") for label in sorted(filter(None, plugins)))
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 from search_spaces import curriculum
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
 from trainables.losses import DEFAULT_LOSS, LOSSES, TEMPERATURES
-from trainables.smoothing.schedule_settings import SETTINGS
+from trainables.smoothing.schedules import SETTINGS
 
 _PUBLISHED_VALUES = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
 """Values of the curriculum settings that Penha and Hauff (2020) do not vary."""

@@ -9,7 +9,7 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_baseline, get_systems
 from study.records.run_record import Split
-from study.utils.packages import list_packages
+from study.scheduling.plugins import list_plugins
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
@@ -182,6 +182,7 @@ class ConfigurationFactory:
                 "study": hash_json(str(study.folder)),
                 "vectors": self.resolved.vectors_path if curriculum and curriculum.vectors else None,
                 "saves_difficulty": configuration.role == "scorer",
+                "plugins": study.plugins,
                 "fork_points": self.list_fork_points(run),
             }
         )
@@ -234,7 +235,7 @@ class ConfigurationFactory:
         study = self.study
         task = study.task.for_specification()
         run = study.study_type.specification(task=task, data=self.resolved.fingerprint, **parts)
-        return run.model_copy(update={"packages": list_packages(run, study.trainable)})
+        return run.model_copy(update={"plugins": list_plugins(run, study.trainable)})
 
     def _make_curriculum_settings(self, params: Params) -> CurriculumSettings | None:
         if not params.curriculum:

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from search_spaces.search_settings import PositiveNumber, expect
+from search_spaces.search_settings import expect
 from study.config.schema import Text
-from trainables.utils.base_settings import Settings
+from trainables.utils.base_settings import PositiveNumber, Settings
 from trainables.utils.errors import UserError, raise_if_any
 
 _TABLE = Annotated[dict[str, Any], expect("a table of keys of a study")]

@@ -155,7 +155,7 @@ class WandbLogger:
         with self._lock:
             environment = remove_sweep_variables(os.environ)
             # The process starts in another folder, where relative paths would lead elsewhere.
-            paths = [_ROOT, *map(os.path.abspath, filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)))]
+            paths = [_ROOT, *map(os.path.abspath, sys.path)]
             self._process = process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "study.tracking.worker_process"],
                 stdin=subprocess.PIPE,

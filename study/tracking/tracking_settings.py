@@ -33,3 +33,5 @@ class Tracking(Settings):
     """True if the project is the one that the study itself names."""
     folder: Path
     """Folder of the study. W&B's files are in its subfolder wandb/."""
+    plugins: tuple[str, ...] = ()
+    """Plug-ins of the study, which the process that writes imports."""

@@ -23,6 +23,7 @@ from study.tracking.wandb_run import prepare_client
 from study.tracking.writer import RunWriter
 from study.utils.error_text import format_redacted_traceback, redact, summarize_server_error
 from trainables.utils.errors import is_disk_full
+from trainables.utils.plugins import load_plugins
 
 _N_WRITERS = {"offline": 1, "online": 4}
 """Threads by mode. Online, most of the time is spent waiting for the server."""
@@ -45,6 +46,7 @@ def main() -> NoReturn:
 
 def _serve_requests() -> None:
     tracking = Tracking.model_validate_json(sys.stdin.readline())
+    load_plugins(tracking.plugins)
     prepare_client(tracking)
     writers = [_WriterThread(tracking) for _ in range(_N_WRITERS[tracking.mode])]
     for line in sys.stdin:

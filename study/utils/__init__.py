@@ -1,1 +1,1 @@
-"""Error texts without private information, output on the console, and what installed packages add."""
+"""Error texts without private information, and output on the console."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple
 
-from search_spaces.space import Params, collect_values, enumerate_space, split_into_branches
+from search_spaces.space import Params, collect_values, split_into_branches
 from study.config.schema import Study
 from study.config.sources import expand_variables
 from study.config.spaces import count_proposals, make_system_space
 from study.plan.study_file import format_variable_name, make_portable
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
+from trainables.smoothing.schedules import get_defaults
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, read_head, write_atomically
 
@@ -124,7 +124,7 @@ def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
     W&B's grid runs every combination of all values. If some schedules or pacing functions lack settings that others
     have, several combinations are the same configuration. So each branch has a sweep of its own.
     """
-    points = list(enumerate_space(make_system_space(study, variant)))
+    points = make_system_space(study, variant).points
     groups = split_into_branches(points) if study.search.sampler == "grid" else [points]
     if len(groups) == 1:
         yield _Sweep(variant, variant, points, runs)
@@ -178,7 +178,7 @@ def _format_comment(study: Study, source: StudyReference, sweep: _Sweep) -> str:
         "A run of the sweep is a configuration with all seeds of the study, judged on the development set.",
     ]
     values = collect_values(sweep.points)
-    settings_by_schedule = {str(name): [*SCHEDULE_SETTINGS[str(name)]] for name in values.get("schedule", [])}
+    settings_by_schedule = {str(name): [*get_defaults(str(name))] for name in values.get("schedule", [])}
     if len(split_into_branches(sweep.points)) > 1 and settings_by_schedule:
         settings = "; ".join(f"{name}: {', '.join(keys) or 'none'}" for name, keys in settings_by_schedule.items())
         lines += [

@@ -13,7 +13,7 @@ from wandb_workspaces.reports.v2 import interface as wr
 
 from analysis.data.plan import Plan
 from analysis.export import wandb_summary
-from search_spaces.space import collect_values, enumerate_space
+from search_spaces.space import collect_values
 from study.config.schema import Study
 from study.config.spaces import count_proposals, make_system_space
 from study.plan.analysis_plan import build_plan
@@ -48,7 +48,7 @@ def find_varied_hyperparameters(study: Study) -> list[str]:
     Strength and switch point are included whenever configurations have them.
     """
     spaces = [make_system_space(study, variant) for variant in count_proposals(study)]
-    values = collect_values(point for space in spaces for point in enumerate_space(space))
+    values = collect_values(point for space in spaces for point in space.points)
     always = (study.study_type.strength_name, SWITCH)
     return [name for name, distinct in values.items() if len(distinct) > 1 or name in always]
 

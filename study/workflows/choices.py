@@ -18,18 +18,16 @@ from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_ty
 from search_spaces.samplers import SAMPLERS
 from study.config.sources import list_shipped_studies, list_shipped_suites
 from study.config.study_class import get_study_class
-from study.utils.packages import check_packages
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
 from trainables.data.tasks import TASKS
 from trainables.losses import LOSSES
 from trainables.metrics import METRICS
 from trainables.models.architectures import ARCHITECTURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
-from trainables.smoothing.schedule_settings import is_generated
 from trainables.specs.samplers import SAMPLERS as NEGATIVE_SAMPLERS
 from trainables.utils.base_settings import Settings
 from trainables.utils.cli import print_escaped
-from trainables.utils.registry import Registry
+from trainables.utils.registry import Entry, Registry
 
 _WIDTH = 120
 """Characters after which a line about options is wrapped, on the terminal and on the page."""
@@ -76,8 +74,10 @@ class Section(NamedTuple):
         Raises:
             KeyError: if the settings have no such option, or if it has no docstring.
         """
-        docs, fields = read_field_docs(self.settings), self.settings.model_fields
-        own = dict.fromkeys(name for entry in self.registry.entries for name in entry.options)
+        docs, fields = dict[str, str](), self.settings.model_fields
+        for settings in (*(entry.settings for entry in self.registry.entries if entry.settings), self.settings):
+            docs |= read_field_docs(settings)
+        own = dict.fromkeys(name for entry in self.registry.entries for name in _list_own_options(entry))
         return [
             Option(f"{self.table}.{name}", _format_default(fields[name].default), docs[name])
             for name in (*own, *self.registry.options)
@@ -107,8 +107,12 @@ SECTIONS = (
 """All registries that a study file refers to."""
 
 
+def _list_own_options(entry: Entry) -> tuple[str, ...]:
+    return (*entry.options, *(entry.settings.model_fields if entry.settings else ()))
+
+
 def read_field_docs(settings: type[Settings]) -> dict[str, str]:
-    """Return the docstring below each field, or its description, by name, without the final period.
+    """Return the docstring below each field by name, without the final period.
 
     Docstrings are read from the source only here, since that would make every import of a settings class slower.
 
@@ -119,24 +123,20 @@ def read_field_docs(settings: type[Settings]) -> dict[str, str]:
     """
     docs: dict[str, str] = {}
     for base in reversed(settings.__mro__):
-        if issubclass(base, Settings) and not is_generated(base):
+        if (
+            issubclass(base, Settings) and base.__bases__[0].__qualname__ != base.__qualname__
+        ):  # else made by a function
             (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
             assert isinstance(definition, ast.ClassDef)
             for field, below in pairwise(definition.body):
                 match field, below:
                     case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                         docs[name] = " ".join(text.split()).removesuffix(".")
-    described = {name: field.description for name, field in settings.model_fields.items()}
-    return docs | {name: text.removesuffix(".") for name, text in described.items() if text}
+    return docs
 
 
 def print_choices() -> None:
-    """Print the shipped studies and suites, the entries of all registries and the variants of all trainables.
-
-    Raises:
-        UserError: if an installed package adds something that cannot be used.
-    """
-    check_packages()
+    """Print the shipped studies and suites, the entries of all registries and the variants of all trainables."""
     print_escaped("studies: the first argument")
     for name, line in list_shipped_studies():
         _print_item(name, line)
@@ -150,10 +150,10 @@ def print_choices() -> None:
         for entry in section.registry.entries:
             _print_item(entry.name, entry.line)
             _print_item("", f"source: {entry.source}")
-            if entry.provider:
-                _print_item("", f"package: {entry.provider.package}")
-            if entry.options:
-                _print_item("", f"options: {section.format_keys(entry.options)}")
+            if entry.module:
+                _print_item("", f"plug-in: {entry.module}")
+            if options := _list_own_options(entry):
+                _print_item("", f"options: {section.format_keys(options)}")
         if section.registry.options:
             text = f"  options of all of them: {section.format_keys(section.registry.options)}"
             print_escaped(textwrap.fill(text, _WIDTH, subsequent_indent="    "))
@@ -181,10 +181,11 @@ def _iter_page_lines() -> Iterator[str]:
         yield from ("", f"## {section.title.capitalize()}", "", f"Set by {keys}. {section.note}".rstrip(), "")
         yield from ("| name | | options | source |", "| --- | --- | --- | --- |")
         for entry in section.registry.entries:
-            yield f"| `{entry.name}` | {entry.line} | {section.format_keys(entry.options, '`')} | {entry.source} |"
-        if options := section.list_options():
+            options = section.format_keys(_list_own_options(entry), "`")
+            yield f"| `{entry.name}` | {entry.line} | {options} | {entry.source} |"
+        if listed := section.list_options():
             yield from ("", "| option | default | |", "| --- | --- | --- |")
-            yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in options)
+            yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in listed)
         if section.registry.options:
             text = f"Options of all of them: {section.format_keys(section.registry.options, '`')}."
             yield from ("", textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))

@@ -20,7 +20,7 @@ from trainables.specs.plugin import PreparedData
 from trainables.storage import open_storage
 from trainables.storage.leases import Leases
 from trainables.utils.errors import UserError
-from trainables.utils.registry import list_installed_packages
+from trainables.utils.plugins import find_changed_plugins
 from trainables.worker.limits import check_memory_limit
 
 
@@ -88,16 +88,16 @@ def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
         if specification.get("model"):
             recorded = (specification["data"], specification["model"]["name"], specification["environment"])
             current = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
-            packages = {*specification.get("packages", ())} - list_installed_packages()
-            if recorded != current or packages:
-                found = f"test scores from {' and '.join(_describe_differences(recorded, current, packages))}"
+            plugins = find_changed_plugins(specification.get("plugins", ()))
+            if recorded != current or plugins:
+                found = f"test scores from {' and '.join(_describe_differences(recorded, current, plugins))}"
                 raise UserError(
                     str(folder), found, "another output.folder, or the same inputs and environment as before"
                 )
 
 
-def _describe_differences(recorded: tuple[Any, ...], current: tuple[Any, ...], packages: set[str]) -> list[str]:
-    """Describe what differs between two triples of data, model and environment, and which packages are gone."""
+def _describe_differences(recorded: tuple[Any, ...], current: tuple[Any, ...], plugins: list[str]) -> list[str]:
+    """Describe what differs between two triples of data, model and environment, and the plug-ins that do."""
     (data, model, environment), (data_now, model_now, environment_now) = recorded, current
     names = [name for name in environment_now if environment.get(name) != environment_now[name]]
     changes = [f"{name} {environment.get(name)}, now {environment_now[name]}" for name in names]
@@ -105,5 +105,5 @@ def _describe_differences(recorded: tuple[Any, ...], current: tuple[Any, ...], p
         *([f"other data ({data}, now {data_now})"] if data != data_now else []),
         *(["another model"] if model != model_now else []),
         *([f"another environment ({'; '.join(changes)})"] if environment != environment_now else []),
-        *([f"packages that are not installed any more ({', '.join(sorted(packages))})"] if packages else []),
+        *([f"other code of plug-ins ({', '.join(plugins)})"] if plugins else []),
     ]

@@ -200,6 +200,7 @@ def make_tracking(study: Study) -> Tracking:
         entity=study.tracking.entity or os.environ.get("WANDB_ENTITY"),
         group=study.tracking.group,
         folder=study.folder,
+        plugins=study.plugins,
     )
 
 

@@ -19,9 +19,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.packages import install_example, run_with
+from tests.plugins import EXAMPLE, run_with, take_back_plugins
 from tests.study.command import comparisons, environment
 from trainables.data.negatives.base import Query
+from trainables.data.tasks import Task
+from trainables.metrics import Measure
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 
@@ -57,7 +59,8 @@ def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
 
 def contents(name: str) -> dict[str, Any]:
     """Runs a module of the own package and returns what it defines."""
-    return runpy.run_path(str(EXAMPLES / "own_package" / "own_package" / name))
+    with take_back_plugins(EXAMPLE):
+        return runpy.run_path(str(EXAMPLE / "own_package" / name))
 
 
 def numbers(line: str) -> list[float]:
@@ -115,7 +118,7 @@ def test_the_own_pacing_is_its_formula() -> None:
 
 
 def test_the_own_metric_is_its_definition_also_with_ties() -> None:
-    metric, draw = contents("metrics.py")["RBP"], np.random.default_rng(1)
+    metric, draw = Measure("RBP", contents("metrics.py")["rank_biased_precision"]), np.random.default_rng(1)
     for _ in range(20):
         scores, relevant = draw.integers(0, 3, 5), draw.integers(0, 2, 5)
         orders = [sorted(order, key=lambda place: -scores[place]) for order in permutations(range(5))]
@@ -134,7 +137,8 @@ def test_the_own_sampler_counts_words(tmp_path: Path) -> None:
 
 
 def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path: Path) -> None:
-    task, settings = contents("faq.py")["TASK"], RankerTaskSettings(name="faq", path=str(tmp_path))
+    found, settings = contents("faq.py"), RankerTaskSettings(name="faq", path=str(tmp_path))
+    task = Task(found["read_dataset"], found["get_source_version"])
     rows = ["split\tanswer\tquestion", *(f"{name}\tYes {name}.\tIs it {name}?" for name in ("train", "dev", "test"))]
     (tmp_path / "faq.tsv").write_text("\n".join(rows), encoding="utf-8")
     dataset, version = task.read_dataset(settings), task.get_source_version(settings)
@@ -208,51 +212,45 @@ def test_scores_are_compared_and_the_better_system_is_named(
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder in which the own package is installed."""
-    return str(install_example(tmp_path_factory.mktemp("package")))
-
-
-@pytest.fixture(scope="module")
-def trained(place: Path, package: str) -> Path:
+def trained(place: Path) -> Path:
     """The folder of a study of the own trainable."""
-    run(place, "-m", "study.run", "examples/own_package/points.toml", path=(package,))
+    run(place, "-m", "study.run", "examples/own_package/points.toml", path=(str(EXAMPLE),))
     return place / "results" / "points"
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(place: Path, package: str) -> None:
-    run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(package,))
+def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(place: Path) -> None:
+    run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(str(EXAMPLE),))
     folder = place / "results" / "faq"
     entries = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("runs/*/record.json")]
     assert {entry["state"] for entry in entries} == {"finished"}
-    assert {entry["versions"]["own-package"] for entry in entries} == {"0.1.0"}
+    (label,) = {label for entry in entries for label in entry["config"]["specification"].get("plugins", ())}
+    assert {f"own_package {entry['versions']['own_package']}" for entry in entries} == {label}
     assert all("dev/RBP" in entry["summary"] for entry in entries)
     specifications = [entry["config"]["specification"] for entry in entries]
     assert {own["task"]["name"] for own in specifications} == {"faq"}
     assert {own["task"]["sampler"]["name"] for own in specifications} == {"jaccard"}
     assert {own["variant"]["power"] for own in specifications if own["variant"]["schedule"] == "powered"} == {1.0, 3.0}
     assert all("power" not in own["variant"] for own in specifications if own["variant"]["schedule"] != "powered")
-    assert {own["variant"].get("loss") for own in specifications} == {None, "hinge"}
+    assert {own["variant"]["loss"] for own in specifications} == {"cross_entropy", "hinge"}
     found = {(row["system"], row["baseline"]) for row in comparisons(folder / "report")}
     assert {("Hinge", "BERT"), ("Hinge-T-LS", "Hinge")} <= found
     assert {row["metric"] for row in comparisons(folder / "report")} == {"RBP"}
-    assert "RBP" in run(place, "-m", "analysis.report", str(folder), path=(package,))
+    assert "RBP" in run(place, "-m", "analysis.report", str(folder), path=(str(EXAMPLE),))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_another_version_of_the_package_adds_nothing_to_test_scores(place: Path, package: str, tmp_path: Path) -> None:
+def test_other_code_of_the_plugin_adds_nothing_to_test_scores(place: Path, tmp_path: Path) -> None:
     if not (place / "results" / "faq").exists():
-        run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(package,))
-    other = shutil.copytree(package, tmp_path / "other")
-    info = (other / "own_package-0.1.0.dist-info").rename(other / "own_package-0.2.0.dist-info")
-    metadata = (info / "METADATA").read_text(encoding="utf-8")
-    (info / "METADATA").write_text(metadata.replace("Version: 0.1.0", "Version: 0.2.0"), encoding="utf-8")
+        run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(str(EXAMPLE),))
+    other = shutil.copytree(EXAMPLE, tmp_path / "other")
+    with (other / "own_package" / "losses.py").open("a") as file:
+        file.write("# changed\n")
     refused = run_with(other, place, "-m", "study.run", "examples/own_package/faq.toml", timeout=600)
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "packages that are not installed any more (own-package 0.1.0)" in refused.stderr
+    assert "other code of plug-ins (own_package " in refused.stderr
     assert refused.stderr.count("\n") == 1
 
 

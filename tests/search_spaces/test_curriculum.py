@@ -6,11 +6,10 @@ from typing import Any
 import optuna
 import pytest
 
-from search_spaces.curriculum import DEFAULTS, get_default_curriculum, suggest_curriculum
+from search_spaces.curriculum import DEFAULTS
 from search_spaces.ranker import STUDY_TYPE
-from search_spaces.search import SeedAveragedSearch
-from search_spaces.space import enumerate_space
-from search_spaces.system_space import SystemSpace
+from search_spaces.search import SeedAveragedSearch, choose_point
+from search_spaces.space import SystemSpace
 from trainables.smoothing.schedules import VARIANTS
 
 GRID: dict[str, Any] = {
@@ -27,7 +26,7 @@ def family(variant: str = "BERT", grid: dict[str, Any] = GRID) -> SystemSpace:
 
 
 def test_every_point_is_there_once_and_step_has_no_delta() -> None:
-    found = [point.values for point in enumerate_space(family())]
+    found = [point.values for point in family().points]
     gradual = [
         {"pacing": pacing, "score": score, "delta": delta, "duration": duration}
         for pacing, score, delta, duration in product(("linear", "root_2"), *list(GRID.values())[1:])
@@ -41,24 +40,26 @@ def test_every_point_is_there_once_and_step_has_no_delta() -> None:
 
 
 def test_with_a_variant_it_is_the_product_of_both_spaces() -> None:
-    alone, smoothed = list(enumerate_space(family())), list(enumerate_space(family("T-WSLS")))
+    alone, smoothed = family().points, family("T-WSLS").points
     assert len(smoothed) == 2 * len(alone)
     assert {point.curriculum for point in smoothed} == {point.curriculum for point in alone}
 
 
 def test_the_published_values_come_first_where_the_grid_has_them() -> None:
-    assert dict(get_default_curriculum(GRID)) == DEFAULTS
     assert family().list_configurations()[0].values == DEFAULTS
     own = {**GRID, "pacing": ("step",), "score": ("turns", "sigma_SM"), "duration": (0.3, 0.6)}
-    assert dict(get_default_curriculum(own)) == {"pacing": "step", "score": "turns", "duration": 0.3}
-    assert get_default_curriculum({}) == ()
+    assert family(grid=own).list_default_configurations()[0].values == {
+        "pacing": "step",
+        "score": "turns",
+        "duration": 0.3,
+    }
     assert family(grid={}).list_configurations()[0].curriculum == ()
 
 
 def test_a_sampler_answers_the_same_questions() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    found = {suggest_curriculum(study.ask(), GRID) for _ in range(300)}
-    assert found == {point.curriculum for point in enumerate_space(family())}
+    found = {choose_point(family(), study.ask()).curriculum for _ in range(300)}
+    assert found == {point.curriculum for point in family().points}
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "qmc", "grid"])

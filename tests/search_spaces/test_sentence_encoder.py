@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_spaces.sentence_encoder import STUDY_TYPE
-from search_spaces.space import enumerate_space
 from study.config.loader import load_study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
@@ -51,7 +50,7 @@ def test_no_noise_is_the_baseline(nothing: dict[str, Any]) -> None:
 def test_the_sweep_over_m_is_the_papers() -> None:
     study = load_study("gs-infonce-noise", BASE)
     assert count_proposals(study) == {"GS-InfoNCE": 7}
-    found = [point.values["multiple"] for point in enumerate_space(make_system_space(study, "GS-InfoNCE"))]
+    found = [point.values["multiple"] for point in make_system_space(study, "GS-InfoNCE").points]
     assert found == [0.5, 1.0, 2.0, 3.0, 4.0, 8.0, 16.0]
     assert make_system_space(study, "GS-InfoNCE").list_default_configurations()[0].values == {
         "weight": 1.0, "multiple": 3.0, "mean": 0.0, "deviation": 1.0
@@ -66,7 +65,7 @@ def test_every_point_is_a_variant_of_its_own() -> None:
     for name in ("GS-InfoNCE", "T-GS-InfoNCE"):
         found = [
             STUDY_TYPE.make_smoothing(name, dict(point.smoothing)).canonicalize()
-            for point in enumerate_space(make_system_space(study, name))
+            for point in make_system_space(study, name).points
         ]
         assert len(set(found)) == len(found) == count_configurations(study, name)
 

@@ -25,8 +25,8 @@ from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import hash_model_files
 from trainables.rankers.ranker_data import describe_data, summarize_data
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.words import find_words
 from trainables.utils.errors import UserError
-from trainables.utils.words import find_words
 
 DEPTH = 12
 

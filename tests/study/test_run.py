@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.command import call, called, light
+from tests.study.command import call, light
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,6 @@ from tests.study.command import call, called, light
         (["missing.toml"], ["missing.toml", "no such file"]),
         (["quick", "another"], ["another"]),
         (["--jsn"], ["command line", "--jsn", "--help"]),
-        (["--list", "quick"], ["command line", "'quick'", "no other argument with --list"]),
         (["--list", "--prepare"], ["command line", "argument --prepare: not allowed with argument --list"]),
         ([f"output.folder={Path(__file__).parent}"], ["other files"]),
         (["output.folder=/proc/study"], ["command line: output.folder: '/proc/study'", "a folder on a disk"]),
@@ -65,39 +64,6 @@ def test_several_mistakes_are_a_line_each(tmp_path):
         "study.run: command line: seeds: 3",
         "study.run: command line: search.round_size: 0",
     ]
-
-
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [
-        ('Variant("uniform", "linear", 0)', "n_configurations = 0; expected a whole number from 1 on"),
-        (
-            'Variant("uniform", "linear", compared_with=("LX",))',
-            "compared_with 'LX'; expected other variants out of BE",
-        ),
-        ('Variant("uniform", None)', "the schedule None; expected one of constant, two_stage, linear"),
-        ('Variant("triangular", "linear")', "the distribution 'triangular'; expected one of none, uniform"),
-        ('Variant("uniform", "linear")', ""),
-    ],
-)
-def test_a_variant_whose_row_is_wrong_is_one_line(tmp_path, row, told):
-    code = (
-        "import sys, trainables.smoothing.schedules as s\nfrom trainables.smoothing.schedules import Variant\n"
-        "from trainables.utils.registry import Entry, Registry\n"
-        f"s.VARIANTS = Registry(*s.VARIANTS.entries, Entry('X-LS', {row}, 'a row', 'this test'))\n"
-        "from study.run import main\n"
-        """sys.exit(2 * main(["--list"]) + main(["quick", 'variants=["BERT", "X-LS"]', "--dry-run"]))"""
-    )
-    result = called(tmp_path, "-c", code)
-    if told:
-        assert result.returncode == 2 * 2 + 2, result.stderr
-        lines = result.stderr.splitlines()
-        assert len(lines) == 2
-        assert all(line.startswith(f"study.run: trainables.rankers, variant X-LS: {told}") for line in lines)
-    else:
-        assert result.returncode == 0, result.stderr
-        assert "X-LS" in result.stdout.partition("\nstudy quick")[0]
-        assert "X-LS" in result.stdout.partition("\nstudy quick")[2]
 
 
 def test_a_wrong_mode_in_the_environment_is_named(tmp_path):

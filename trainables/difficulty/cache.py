@@ -32,8 +32,6 @@ from trainables.utils.errors import MissingDifficultyScoresError, UserError
 from trainables.utils.hashing import hash_json
 
 Action = Literal["train", "test"]
-MODEL_SCORES = tuple(name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer")
-"""Names of the scores that a trained model computes."""
 FORMAT = 1
 """Part of every key. Increase it when the same input gives different difficulties. Then also increase
 `ARITHMETIC_VERSION`, because the ids of runs do not depend on this number."""
@@ -63,7 +61,7 @@ def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest
         model_digest: Digest of the model.
     """
     paths = [get_difficulty_path(folder, curriculum, model_digest)]
-    if curriculum.score in MODEL_SCORES:
+    if DIFFICULTY_SCORES[curriculum.score].needs == "scorer":
         paths.append(get_difficulty_path(folder, curriculum, model_digest, "test"))
     tables = [pd.read_parquet(verify_file(path, unit=path)) for path in paths if path.is_file()]
     return pd.concat(tables, ignore_index=True) if tables else None
@@ -113,7 +111,7 @@ def ensure_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Cal
     if settings is None or DIFFICULTY_SCORES[settings.score].needs == "nothing":
         return
     path = _get_job_path(trial, prepared)
-    if settings.score in MODEL_SCORES:
+    if DIFFICULTY_SCORES[settings.score].needs == "scorer":
         if not path.is_file():
             raise MissingDifficultyScoresError(f"no difficulties by {settings.score} from the scoring run")
         return
@@ -166,6 +164,6 @@ def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | 
         action: "test" for the table of the test split alone.
     """
     suffix = "-test" if action == "test" else ""
-    package = DIFFICULTY_SCORES.find_package(score)
-    key = hash_json([FORMAT, score, score_input, *([package] if package else [])])
+    plugin = DIFFICULTY_SCORES.find_plugin(score)
+    key = hash_json([FORMAT, score, score_input, *([plugin] if plugin else [])])
     return folder / "difficulty" / f"{score}-{key}{suffix}.parquet"

@@ -14,9 +14,9 @@ from trainables.difficulty.inputs import DifficultyInputs
 from trainables.difficulty.word_vectors import WordVectors, average_rows
 from trainables.metrics.ranking import average_precision
 from trainables.specs.ranking_task import SamplerSettings
+from trainables.text.words import compose_text, split_words
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.errors import UserError
-from trainables.utils.words import compose_text, split_words
 
 MAX_WORDS = 20
 """Number of words that sigma_SM uses: the last ones of a context, the first ones of a response."""

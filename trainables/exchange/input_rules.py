@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
+from trainables.text.words import truncate_words
 from trainables.utils.arrays import Ints
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
-from trainables.utils.words import truncate_words
 
 INPUT_RULES_FILE = "input_rules.json"
 """File in the folder of an exported ranker. A folder without it has the rules of the libraries, the defaults."""

@@ -4,13 +4,12 @@ The package itself loads neither torch nor numpy; the functions of the losses do
 """
 
 import re
-from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
-from trainables.utils.registry import Entry, Registry, check_module
+from trainables.utils.registry import Entry, Registry
 
 DEFAULT_LOSS = "cross_entropy"
 TEMPERATURES = ("teacher_temperature", "weak_temperature")
@@ -59,28 +58,16 @@ class Loss(NamedTuple):
         return self.form == "pointwise" and self.is_likelihood
 
 
-def _check_loss(entry: Entry, others: Sequence[Entry]) -> Entry:
-    """Return the entry of a loss with a label of its own, since variants are named by it."""
-    loss = entry.load_target()
-    if not isinstance(loss, Loss):
-        raise UserError(entry.place, repr(loss), "a Loss of trainables.losses")
+def _check_loss(entry: Entry, place: str) -> None:
+    """Raise an error if a form or a label is wrong; variants are named by the labels."""
+    loss: Loss = entry.target
     if loss.form not in get_args(Form):
-        raise UserError(entry.place, f"the form {loss.form!r}", f"one of {', '.join(get_args(Form))}")
-    if loss.outputs not in ((1,) if loss.is_per_query else (1, 2)):
-        raise UserError(entry.place, f"{loss.outputs} outputs", "1, or for the form pointwise 1 or 2")
-    if entry.name != DEFAULT_LOSS:
-        _check_label(entry.place, loss.label, [other.load_target().label for other in others])
-    check_module(entry, loss.function)
-    return entry
-
-
-def _check_label(place: str, label: str, others: Sequence[str]) -> None:
-    """Raise an error if a label is no name, or if a name of another system begins with it."""
-    if not re.fullmatch(r"[A-Za-z0-9]+", label):
-        raise UserError(place, f"the label {label!r}", "letters and digits alone")
-    names = [*VARIANTS, *others, *_SYSTEMS]
-    if any(name == label or name.startswith(f"{label}-") for name in names):
-        raise UserError(place, f"the label {label!r}, with which names of other systems begin", "another label")
+        raise UserError(place, f"the form {loss.form!r}", f"one of {', '.join(get_args(Form))}")
+    if not re.fullmatch(r"[A-Za-z0-9]+", loss.label):
+        raise UserError(place, f"the label {loss.label!r}", "letters and digits alone")
+    names = [*VARIANTS, *(other.label for other in LOSSES.values()), *_SYSTEMS]
+    if any(name == loss.label or name.startswith(f"{loss.label}-") for name in names):
+        raise UserError(place, f"the label {loss.label!r}, with which names of other systems begin", "another label")
 
 
 LOSSES: Registry[Loss] = Registry(
@@ -122,8 +109,8 @@ LOSSES: Registry[Loss] = Registry(
         "Cao et al. (2007), ListNet; Hinton et al. (2015)",
         ("teacher_temperature",),
     ),
-    group="losses",
-    complete=_check_loss,
+    kind=Loss,
+    check=_check_loss,
 )
 """Loss name -> loss."""
 

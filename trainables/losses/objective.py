@@ -10,6 +10,7 @@ from trainables.losses.forms import FORMS, Candidates, ListwiseForm
 from trainables.losses.relaxation import relax
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.arrays import Floats
+from trainables.utils.registry import load_object
 
 
 class Supervision(NamedTuple):
@@ -61,12 +62,12 @@ class Objective:
     ) -> None:
         self._loss, self._distribution = LOSSES[loss], DISTRIBUTIONS[distribution]
         self._name, self._form = loss, FORMS[self._loss.form]
-        self._function = LOSSES.load_part(loss, self._loss.function)
+        self._function = load_object(self._loss.function)
         self._teacher_temperature = teacher_temperature or DEFAULT_TEMPERATURE
         self._weak_temperature = weak_temperature or DEFAULT_TEMPERATURE
         self.is_per_query = self._loss.is_per_query
         mixed_with = self._distribution.scores if self.is_per_query else self._distribution.relevance
-        self._compute_soft = DISTRIBUTIONS.load_part(distribution, mixed_with) if mixed_with else None
+        self._compute_soft = load_object(mixed_with) if mixed_with else None
 
     def count_terms(self, labels: Floats) -> int:
         """Return the number of terms of the loss, at least 1, for labels of shape (queries, candidates)."""

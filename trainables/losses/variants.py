@@ -4,9 +4,13 @@ A name is that of the loss and that of the smoothing, as in LCE-T-WSLS. Either i
 say: T-WSLS has the default loss, LCE is unsmoothed, and BERT is both.
 """
 
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
 from trainables.losses import LOSSES
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.smoothing.schedules import VARIANTS, Variant
+from trainables.utils.registry import Entry
 
 BASELINE = "BERT"
 """Name of the unsmoothed default loss."""
@@ -45,16 +49,29 @@ def make_variant_name(loss: str, smoothing: str) -> str:
     return label if smoothing == BASELINE else f"{label}-{smoothing}"
 
 
-def list_variants() -> dict[str, Variant]:
-    """Return every variant by name, those of the default loss first.
+class _RankerVariants(Mapping[str, Variant]):
+    """Every variant by name, those of the default loss first and those of plug-ins included."""
 
-    A row without a known distribution is returned as it is: the type of the study reports it.
-    """
+    def __getitem__(self, name: str) -> Variant:
+        return _combine_rows(LOSSES.entries, VARIANTS.entries)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_combine_rows(LOSSES.entries, VARIANTS.entries))
+
+    def __len__(self) -> int:
+        return len(_combine_rows(LOSSES.entries, VARIANTS.entries))
+
+
+RANKER_VARIANTS: Mapping[str, Variant] = _RankerVariants()
+
+
+@lru_cache(maxsize=1)
+def _combine_rows(losses: tuple[Entry, ...], smoothings: tuple[Entry, ...]) -> dict[str, Variant]:
     variants = {}
-    for loss in LOSSES:
-        for name, row in VARIANTS.items():
+    for loss in (entry.name for entry in losses):
+        for name, row in ((entry.name, entry.target) for entry in smoothings):
             if row.distribution not in DISTRIBUTIONS:
-                variants[name] = row
+                variants[name] = row  # which `StudyType.check` reports
             elif can_smooth(loss, row.distribution):
                 others = tuple(make_variant_name(loss, other) for other in row.compared_with)
                 variants[make_variant_name(loss, name)] = row._replace(loss=loss, compared_with=others)

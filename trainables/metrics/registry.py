@@ -1,7 +1,6 @@
 """Registry of all metrics by the names that study files, run records and the analysis use."""
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import cache, partial
 
 from trainables.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
@@ -19,8 +18,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank_at,
 )
 from trainables.metrics.sts import STSCorrelation
-from trainables.utils.errors import UserError
-from trainables.utils.registry import Entry, Registry
+from trainables.utils.registry import PLUGINS_HINT, Entry, Registry
 
 
 def _make_recall(n: str, k: str) -> Measure:
@@ -52,23 +50,6 @@ def _make_judged(k: str) -> Measure:
 
 def _make_sts(scope: str) -> Measure:
     return Measure(f"STS/{scope}", spearman, sts_correlation=STSCorrelation(scope))
-
-
-def _check_measure(entry: Entry, others: Sequence[Entry]) -> Entry:
-    """Return the entry of a metric that is a Measure under each of its names."""
-    if entry.provider is None:  # those of this project are tested
-        return entry
-    if entry.pattern is not None and not entry.examples:
-        raise UserError(entry.place, "a pattern without examples", 'names for lists, such as examples=("S@3",)')
-    target = entry.load_target()
-    for name in entry.examples or (entry.name,):
-        match = re.fullmatch(entry.pattern, name) if entry.pattern else None
-        if entry.pattern and match is None:
-            raise UserError(entry.place, f"the example {name}", f"a name with the pattern {entry.pattern}")
-        measure = target(*match.groups()) if match and match.groups() else target
-        if not isinstance(measure, Measure):
-            raise UserError(entry.place, repr(measure), "a Measure of trainables.metrics")
-    return entry
 
 
 METRICS: Registry[Measure] = Registry(
@@ -176,8 +157,7 @@ METRICS: Registry[Measure] = Registry(
         pattern=r"STS/(\S*[^\s/])",
         examples=("STS/STS12",),
     ),
-    group="metrics",
-    complete=_check_measure,
+    kind=Measure,
 )
 """Metrics by name."""
 
@@ -227,5 +207,5 @@ def get_measure(name: str) -> Measure:
     try:
         return METRICS[name]
     except KeyError:
-        expected = f"one of {METRICS.format_names()}, with k at most n{METRICS.suggest_spelling(name)}"
+        expected = f"one of {METRICS.format_names()}, with k at most n{METRICS.suggest_spelling(name) or PLUGINS_HINT}"
         raise ValueError(f"{name!r} is not a metric; expected {expected}") from None

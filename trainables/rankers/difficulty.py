@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.difficulty.cache import MODEL_SCORES, Action, get_score_path, write_difficulties
+from trainables.difficulty.cache import Action, get_score_path, write_difficulties
 from trainables.difficulty.compute import build_difficulty_table
 from trainables.rankers.ranker_run import RankerRun
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
@@ -30,13 +30,12 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
         None after each split.
     """
     trial, data, trainer = run.trial, run.data, run.trainer
-    paths = {
-        name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in MODEL_SCORES
-    }
+    scores = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]
+    paths = {name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in scores}
     splits = [name for name in _SPLITS_BY_ACTION[trial.action] if not data.prepared.settings.is_retrieved(name)]
     if not splits or all(is_intact(path, remove_damaged=True) for path in paths.values()):
         return
-    tables: dict[DifficultyScoreName, list[pd.DataFrame]] = {name: [] for name in MODEL_SCORES}
+    tables: dict[DifficultyScoreName, list[pd.DataFrame]] = {name: [] for name in scores}
     for split in splits:
         pairs = data.select_pairs(split)
         ids = data.prepared.read_query_ids(split)
@@ -44,9 +43,9 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
             rows = _sample_training_rows(pairs, trainer)
         else:
             rows = np.arange(len(pairs.relevant)).reshape(len(ids), -1)
-        scores = trainer.compute_log_odds(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
+        logits = trainer.compute_log_odds(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
         for name, parts in tables.items():
-            values = DIFFICULTY_SCORES[name].compute(scores, pairs.relevant[rows])
+            values = DIFFICULTY_SCORES[name].compute(logits, pairs.relevant[rows])
             parts.append(build_difficulty_table(split, ids, values))
         yield
     for name, parts in tables.items():

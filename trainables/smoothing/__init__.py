@@ -3,12 +3,10 @@
 Penha and Hauff (2021), "Weakly Supervised Label Smoothing".
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainables.smoothing.schedules import SCHEDULES
-from trainables.utils.errors import UserError
-from trainables.utils.registry import Entry, Registry, check_module, make_lazy_getattr
+from trainables.utils.registry import Entry, Registry, make_lazy_getattr
 
 if TYPE_CHECKING:
     from trainables.smoothing.distributions import target_distribution
@@ -36,16 +34,6 @@ class Distribution(NamedTuple):
     scores: str | None = None
     needs_sampler: bool = False
     relaxes: bool = False
-
-
-def _check_distribution(entry: Entry, others: Sequence[Entry]) -> Entry:
-    """Return the entry of a distribution whose functions are in modules that exist."""
-    distribution = entry.load_target()
-    if not isinstance(distribution, Distribution):
-        raise UserError(entry.place, repr(distribution), "a Distribution of trainables.smoothing")
-    for reference in filter(None, (distribution.relevance, distribution.scores)):
-        check_module(entry, reference)
-    return entry
 
 
 DISTRIBUTIONS: Registry[Distribution] = Registry(
@@ -82,8 +70,7 @@ DISTRIBUTIONS: Registry[Distribution] = Registry(
         "Lienen and Hüllermeier (2021); for rankers Sharma et al. (2025)",
         ("epsilon",),
     ),
-    group="distributions",
-    complete=_check_distribution,
+    kind=Distribution,
 )
 """Distribution name -> distribution."""
 

@@ -7,18 +7,19 @@ al. 2020). A new idea is a new row or a new column. The module does not load num
 Example:
     >>> [SCHEDULES["two_stage"](0.4, seen, 100, switch=0.5) for seen in (0, 49, 50)]
     [0.4, 0.4, 0.0]
-    >>> {name: round(schedule(0.4, 50, 100), 3) for name, schedule in SCHEDULES.items()}
+    >>> {name: round(schedule(0.4, 50, 100, **get_defaults(name)), 3) for name, schedule in SCHEDULES.items()}
     {'constant': 0.4, 'two_stage': 0.0, 'linear': 0.15, 'exponential': 0.033, 'cosine': 0.2, 'beta': 0.2}
 """
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
-from trainables.smoothing.signatures import Searched, complete_schedule
+from trainables.utils.base_settings import PositiveNumber, Settings
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
@@ -46,74 +47,56 @@ def constant(epsilon: float, seen: int, total: int) -> float:
     return epsilon
 
 
-def two_stage(
-    epsilon: float,
-    seen: int,
-    total: int,
-    switch: Annotated[
-        float,
-        Field(ge=0, description="Switch points of the schedule two_stage, as share of training.", examples=[0.25, 0.5]),
-        Searched((0.25, 0.5, 0.75), Field(gt=0, lt=1), "share of training"),
-    ] = 0.5,
-    batch_size: int = 1,
-) -> float:
-    """Return epsilon before the switch point and 0 after it (Penha and Hauff 2021, T-LS and T-WSLS).
+class TwoStageSettings(Settings):
+    """Setting of the schedule two_stage."""
 
-    The switch is checked before every batch.
+    switch: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """Switch point, as share of training."""
+
+
+def two_stage(epsilon: float, seen: int, total: int, switch: float) -> float:
+    """Return epsilon before the switch point and 0 after it (Penha and Hauff 2021, T-LS and T-WSLS).
 
     Args:
         epsilon: strength of the smoothing at the start.
         seen: instances trained so far.
         total: instances of the whole training.
-        switch: switch point as a share of training, default 0.5.
-        batch_size: instances per batch; the switch point is rounded up to a whole batch. Default 1.
+        switch: switch point as a share of training.
 
     Example:
-        >>> [two_stage(0.2, seen, 100) for seen in (0, 49, 50)]
+        >>> [two_stage(0.2, seen, 100, switch=0.5) for seen in (0, 49, 50)]
         [0.2, 0.2, 0.0]
     """
-    return epsilon if seen < compute_switch_instances(switch, total, batch_size) else 0.0
+    return epsilon if seen < compute_switch_instances(switch, total, 1) else 0.0
 
 
-def linear(
-    epsilon: float,
-    seen: int,
-    total: int,
-    end: Annotated[
-        float,
-        Field(
-            gt=0,
-            description="End points of the schedule linear, which reaches 0 there, as share of training.",
-            examples=[0.5, 0.8],
-        ),
-        Searched(limits=Field(gt=0, le=1), unit="share of training"),
-    ] = 0.8,
-) -> float:
+class LinearSettings(Settings):
+    """Setting of the schedule linear."""
+
+    end: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Point at which the strength reaches 0, as share of training."""
+
+
+def linear(epsilon: float, seen: int, total: int, end: float) -> float:
     """Return a strength that falls in a straight line to 0 at `end`, a share of training.
 
     Penha and Hauff (2021), footnote 3; their code ends at 0.8.
 
     Example:
-        >>> [round(linear(0.2, seen, 100), 3) for seen in (0, 40, 80, 100)]
+        >>> [round(linear(0.2, seen, 100, end=0.8), 3) for seen in (0, 40, 80, 100)]
         [0.2, 0.1, 0.0, 0.0]
     """
     return epsilon * max(0.0, 1 - seen / (end * total))
 
 
-def exponential(
-    epsilon: float,
-    seen: int,
-    total: int,
-    rate: Annotated[
-        float,
-        Field(
-            gt=0,
-            description="Rates of the schedule exponential; the strength falls by the factor exp(-rate) over the "
-            "training.",
-            examples=[2.0, 5.0],
-        ),
-    ] = 5.0,
-) -> float:
+class ExponentialSettings(Settings):
+    """Setting of the schedule exponential."""
+
+    rate: PositiveNumber = 5.0
+    """The strength falls by the factor exp(-rate) over the training."""
+
+
+def exponential(epsilon: float, seen: int, total: int, rate: float) -> float:
     """Return a strength that falls as exp(-rate p), where p is the share of training that is done."""
     return epsilon * math.exp(-rate * seen / total)
 
@@ -126,13 +109,16 @@ def cosine(epsilon: float, seen: int, total: int) -> float:
     return epsilon * (1 + math.cos(math.pi * seen / total)) / 2
 
 
-def beta(
-    epsilon: float,
-    seen: int,
-    total: int,
-    a: Annotated[float, Field(gt=0, description="First parameter of the schedule beta.", examples=[1.0, 2.0])] = 2.0,
-    b: Annotated[float, Field(gt=0, description="Second parameter of the schedule beta.", examples=[1.0, 2.0])] = 2.0,
-) -> float:
+class BetaSettings(Settings):
+    """Settings of the schedule beta."""
+
+    a: PositiveNumber = 2.0
+    """First parameter of the distribution."""
+    b: PositiveNumber = 2.0
+    """Second parameter of the distribution."""
+
+
+def beta(epsilon: float, seen: int, total: int, a: float, b: float) -> float:
     """Return a strength that falls as 1 - F(p), where F is the distribution function of Beta(a, b).
 
     Here p is the share of training that is done.
@@ -140,6 +126,18 @@ def beta(
     from scipy.special import betaincc  # imported here, because most command lines do not need it
 
     return epsilon * float(betaincc(a, b, seen / total))
+
+
+def _check_schedule(entry: Entry, place: str) -> None:
+    fields = entry.settings.model_fields if entry.settings else {}
+    for name, field in fields.items():
+        if field.is_required() or not isinstance(field.default, int | float):
+            raise UserError(place, f"the setting {name}", "a number with a default")
+        if name in SETTINGS and repr(SETTINGS[name]) != repr(field):
+            raise UserError(
+                place, f"the setting {name} of another schedule", "the same range and default, or a free name"
+            )
+    SETTINGS.update(fields)
 
 
 SCHEDULES: Registry[Callable[..., float]] = Registry(
@@ -154,18 +152,21 @@ SCHEDULES: Registry[Callable[..., float]] = Registry(
         two_stage,
         "the strength until the switch point, then 0",
         "Xu et al. (2020); Penha and Hauff (2021), T-LS and T-WSLS",
+        settings=TwoStageSettings,
     ),
     Entry(
         "linear",
         linear,
         "falls in a straight line to 0 at the end point",
         "Penha and Hauff (2021), footnote 3, and the code of its authors",
+        settings=LinearSettings,
     ),
     Entry(
         "exponential",
         exponential,
         "falls as exp(-rate p), where p is the share of training that is done",
         "exponential decay, as of learning rates",
+        settings=ExponentialSettings,
     ),
     Entry(
         "cosine",
@@ -178,14 +179,29 @@ SCHEDULES: Registry[Callable[..., float]] = Registry(
         beta,
         "falls as 1 - F(p), where F is the distribution function of Beta(a, b)",
         "Beta distribution, as in scipy.stats.beta",
+        settings=BetaSettings,
     ),
-    group="schedules",
-    complete=complete_schedule,
+    check=_check_schedule,
 )
 """Name -> function of (epsilon, instances seen, total instances, **settings).
 
-It returns the strength of the smoothing in the next batch. The options of an entry are its function's settings: see
-`trainables.smoothing.signatures`."""
+It returns the strength of the smoothing in the next batch. The settings are numbers with a range and a default, fields
+of `Entry.settings`."""
+SETTINGS: dict[str, FieldInfo] = {}
+"""Name -> setting of any schedule."""
+for entry in SCHEDULES.entries:
+    SETTINGS |= entry.settings.model_fields if entry.settings else {}
+
+
+def get_defaults(schedule: str) -> dict[str, Any]:
+    """Return the settings of a schedule with their defaults, which are the published values.
+
+    Example:
+        >>> get_defaults("beta")
+        {'a': 2.0, 'b': 2.0}
+    """
+    settings = next(entry.settings for entry in SCHEDULES.entries if entry.name == schedule)
+    return settings().model_dump() if settings else {}
 
 
 class Variant(NamedTuple):
@@ -206,13 +222,9 @@ class Variant(NamedTuple):
     loss: str | None = None
 
 
-def _check_variant(entry: Entry, others: Sequence[Entry]) -> Entry:
-    """Return the entry of a variant that is a row with a name that may be part of another one."""
-    if not isinstance(entry.load_target(), Variant):
-        raise UserError(entry.place, repr(entry.target), "a Variant of trainables.smoothing.schedules")
+def _check_variant(entry: Entry, place: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", entry.name):
-        raise UserError(entry.place, f"the name {entry.name!r}", "letters, digits and hyphens")
-    return entry
+        raise UserError(place, f"the name {entry.name!r}", "letters, digits and hyphens")
 
 
 VARIANTS: Registry[Variant] = Registry(
@@ -253,7 +265,7 @@ VARIANTS: Registry[Variant] = Registry(
         "label relaxation until a switch point",
         "new here: the schedule of T-LS",
     ),
-    group="variants",
-    complete=_check_variant,
+    kind=Variant,
+    check=_check_variant,
 )
 """Name -> smoothing; `trainables.losses.variants` combines each with every loss."""

@@ -12,18 +12,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
 
 from trainables.curriculum.curriculum_settings import CurriculumSettings
-from trainables.smoothing.schedule_settings import (
-    SCHEDULE_SETTINGS,
-    SETTINGS,
-    WITH_BATCH_SIZE,
-    add_schedule_fields,
+from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_defaults
+from trainables.utils.base_settings import (
+    MAX_COUNT,
+    AtLeastTwo,
+    NonNegativeInt,
+    PositiveInt,
+    PositiveNumber,
+    Proportion,
+    Settings,
 )
-from trainables.smoothing.schedules import SCHEDULES
-from trainables.smoothing.signatures import BATCH_SIZE, ScheduleSetting
-from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, NonNegativeInt, PositiveInt, Proportion, Settings
 from trainables.utils.files import get_last_name
 from trainables.utils.hashing import hash_json
 
@@ -222,26 +223,29 @@ class BaseTrainingSettings(Settings):
         return precision
 
 
-def _make_setting_field(setting: ScheduleSetting) -> tuple[Any, Any]:
-    """Return the type and the field of a schedule's setting; unset, it is no part of an id.
-
-    So what is installed changes no id.
-    """
-    field = Field(default=None, description=setting.description, exclude_if=lambda value: value is None)
-    return Annotated[setting.value_type | None, setting], field
-
-
-@add_schedule_fields(_make_setting_field)
 class BaseSmoothing(Settings, ABC):
     """Settings of the smoothing: a distribution, and a schedule that changes its strength during training.
 
-    The defaults are the baseline, which has no smoothing. Every setting of a schedule is a field, None if it is unset.
+    The defaults are the baseline, which has no smoothing. The settings of the project's schedules are fields, None if
+    they are unset. Those of a plug-in's schedule are there only if they are set.
     """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, float] = Field(init=False)
 
     distribution: str = "none"
     schedule: ScheduleName = "constant"
-    if TYPE_CHECKING:
-        switch: float | None = None
+    switch: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    end: PositiveNumber | None = None
+    rate: PositiveNumber | None = None
+    a: PositiveNumber | None = None
+    b: PositiveNumber | None = None
+
+    @model_validator(mode="after")
+    def _check_settings(self) -> Self:
+        if unknown := self.__pydantic_extra__.keys() - get_defaults(self.schedule).keys():
+            raise ValueError(f"no setting {min(unknown)}, which the schedule {self.schedule} does not have")
+        return self
 
     @property
     @abstractmethod
@@ -277,24 +281,22 @@ class BaseSmoothing(Settings, ABC):
 
     def to_constant(self) -> Self:
         """Return the same smoothing with its initial strength throughout training."""
-        return self.model_copy(update={"schedule": "constant", **dict.fromkeys(SETTINGS)})
+        return type(self)(**self.model_dump(exclude={*SETTINGS}) | {"schedule": "constant"})
 
-    def compute_strength(self, seen: int, total: int, batch_size: int) -> float:
+    def compute_strength(self, seen: int, total: int) -> float:
         """Return the strength for the batch that begins after `seen` of `total` instances.
 
         Args:
             seen: instances trained before the batch.
             total: instances of the whole training.
-            batch_size: instances per batch.
 
         Raises:
             ValueError: if the schedule returns a value that is negative or above the strength at the beginning.
         """
-        settings = {name: getattr(self, name) for name in SCHEDULE_SETTINGS[self.schedule]}
-        settings = {name: value for name, value in settings.items() if value is not None}
-        batch = {BATCH_SIZE: batch_size} if self.schedule in WITH_BATCH_SIZE else {}
+        settings = get_defaults(self.schedule)
+        settings |= {name: value for name in settings if (value := getattr(self, name, None)) is not None}
         first = self.initial_strength
-        strength = SCHEDULES[self.schedule](first, seen, total, **settings, **batch)
+        strength = SCHEDULES[self.schedule](first, seen, total, **settings)
         if not 0 <= strength <= first * (1 + _ROUNDING):
             expected = f"expected a value from 0 to {first:g}, the strength at the beginning"
             raise ValueError(f"the schedule {self.schedule} returned {strength:g} after {seen} instances; {expected}")
@@ -342,8 +344,8 @@ class RunSpec(Settings):
     """Settings of the curriculum. If None, each batch may contain all training data."""
     seed: int | None = None
     environment: Environment | None = None
-    packages: tuple[str, ...] = ()
-    """Packages that provide what the run uses beyond this project, as "name version"."""
+    plugins: tuple[str, ...] = ()
+    """Plug-ins that registered what the run uses, each with the digest of its code."""
 
     @property
     def id(self) -> str:

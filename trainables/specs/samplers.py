@@ -32,6 +32,5 @@ SAMPLERS: Registry[Any] = Registry(
         "the files of the task",
     ),
     options=("preset", "weak_label", "normalisation", "paper_code", "keep_query_text"),
-    group="negative_samplers",
 )
 """Sampler name -> class that implements `trainables.data.negatives.base.NegativeSampler`, imported on first use."""

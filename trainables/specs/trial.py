@@ -10,7 +10,8 @@ from pydantic import SerializeAsAny, computed_field, model_validator
 from trainables.specs.base import RunSpec
 from trainables.specs.checkpoint_chain import BestEvaluation
 from trainables.utils.base_settings import Settings
-from trainables.utils.registry import check_installed
+from trainables.utils.errors import MachineError, UserError
+from trainables.utils.plugins import find_changed_plugins, load_plugins
 
 
 class TrialSpec(Settings):
@@ -33,6 +34,8 @@ class TrialSpec(Settings):
     """File of the word vectors for the difficulty score. If None, the input embeddings of the model."""
     saves_difficulty: bool = False
     """True if this is a scoring run, which saves the difficulty score of every query."""
+    plugins: tuple[str, ...] = ()
+    """Plug-ins of the study, which a process that reads the trial imports."""
     fork_points: tuple[int, ...] = ()
     """Instances after which other runs may fork; checkpoints of smoothed segments are saved there."""
 
@@ -47,7 +50,12 @@ class TrialSpec(Settings):
     def _parse_specification(cls, trial: Any) -> Any:
         if not isinstance(trial, dict) or "trainable" not in trial:
             return trial
-        check_installed(trial["specification"].get("packages", ()))
+        try:
+            load_plugins(trial.get("plugins", ()))
+        except UserError as error:
+            raise MachineError(f"on this node: {error}") from error
+        if changed := find_changed_plugins(trial["specification"].get("plugins", ())):
+            raise MachineError(f"this node has other code of the plug-in {changed[0].split()[0]}, which the run uses")
         kind = import_module(trial["trainable"]).TRAINABLE.specification
         rest = {name: value for name, value in trial.items() if name != "trainable"}
         return {**rest, "specification": kind.model_validate(trial["specification"])}

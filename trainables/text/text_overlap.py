@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trainables.text.words import fold_text
 from trainables.utils.errors import UserError
-from trainables.utils.words import fold_text
 
 _PAIRS = (("train", "dev"), ("train", "test"), ("dev", "test"))
 _SPLIT_ADJECTIVES = {"train": "training", "dev": "development", "test": "test"}

@@ -98,7 +98,7 @@ class Trainer:
         """
         settings = self.settings
         while self.instances_seen < until:
-            strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances, settings.batch_size)
+            strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances)
             loss, factor = self._step(compute_gradient, strength)
             row = {"train/loss": loss, "train/learning_rate": self._learning_rates[0] * factor}
             self.history.append({"instances": self.instances_seen, **row, self.strength_key: strength})

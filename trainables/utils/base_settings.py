@@ -1,9 +1,11 @@
 """Base class and number types of all settings models."""
 
+import math
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+PositiveNumber = Annotated[float, Field(gt=0, lt=math.inf)]
 Proportion = Annotated[float, Field(ge=0, le=1)]
 MAX_COUNT = 10**12
 """Upper limit of every count: more than any machine can train, and far below the range of 64 bits."""

@@ -1,73 +1,27 @@
 """Registries of what a user chooses by name, and other names whose objects are imported on first use.
 
-An installed package adds to a registry by an entry point, which it names in its pyproject.toml:
+A plug-in (`trainables.utils.plugins`) adds to a registry when it is imported:
 
-    [project.entry-points."ranker_studies.metrics"]
-    rbp = "own_package.entries:RBP"
+    @PACING.register("square", "grows as a square: slowly at first", "an example", options=("delta", "duration"))
+    def square(step, T, delta=0.33): ...
 """
 
-import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainables.utils.errors import MachineError, UserError, raise_if_any
+from trainables.utils.errors import UserError
+from trainables.utils.plugins import get_plugin_label
+
+if TYPE_CHECKING:
+    from trainables.utils.base_settings import Settings
 
 T = TypeVar("T")
-
-_PREFIX = "ranker_studies."
-_FREE_NAME = "a free name: rename the entry, or uninstall one of the packages"
-_REPAIR = "one that can be imported: repair the package, or uninstall it"
-
-
-class Provider(NamedTuple):
-    """Entry point of a package.
-
-    Attributes:
-        package: name and version of the package.
-        group: name of the registry that it adds to.
-        name: name of the entry point.
-        reference: "module" or "module:attribute".
-    """
-
-    package: str
-    group: str
-    name: str
-    reference: str
-
-    @property
-    def place(self) -> str:
-        """Place of the entry point, for messages."""
-        return f"package {self.package}, entry point {self.name} of {_PREFIX}{self.group}"
-
-    def load(self) -> Any:
-        """Return the object or module of the entry point.
-
-        Raises:
-            UserError: if it cannot be imported.
-        """
-        return self.load_reference(self.reference)
-
-    def load_reference(self, reference: str) -> Any:
-        """Return an object or module of the package.
-
-        Args:
-            reference: "module" or "module:attribute".
-
-        Raises:
-            UserError: if it cannot be imported.
-        """
-        try:
-            return load_object(reference)
-        except Exception as error:  # the code of the package may raise anything
-            raise UserError(self.place, f"{reference} ({type(error).__name__}: {error})", _REPAIR) from error
+PLUGINS_HINT = "; one of your own needs its module in plugins"
 
 
 @dataclass(frozen=True)
@@ -83,7 +37,8 @@ class Entry:
         pattern: regular expression of all its names, if the name has a parameter. If it has groups, the target is a
             function of their texts that returns the object.
         examples: names that stand for the entry where the names of the registry are listed. If empty, `name`.
-        provider: entry point of the package that provides it. None for an entry of this project.
+        settings: class of the settings that the object has by itself, such as those of a schedule.
+        module: module of the plug-in that registered it. None for an entry of this project.
     """
 
     name: str
@@ -93,55 +48,36 @@ class Entry:
     options: tuple[str, ...] = ()
     pattern: str | None = None
     examples: tuple[str, ...] = ()
-    provider: Provider | None = field(default=None, kw_only=True)
+    settings: "type[Settings] | None" = None
+    module: str | None = None
 
     @property
-    def place(self) -> str:
-        """Place of the entry, for messages."""
-        return self.provider.place if self.provider else f"entry {self.name}"
+    def plugin(self) -> str | None:
+        """Name and digest of the package of the plug-in. None for an entry of this project."""
+        return get_plugin_label(self.module) if self.module else None
 
     def load_target(self) -> Any:
-        """Return the target, which is imported if necessary.
-
-        Raises:
-            UserError: if it is that of another package and cannot be imported.
-        """
-        if not isinstance(self.target, str):
-            return self.target
-        return self.provider.load_reference(self.target) if self.provider else load_object(self.target)
-
-
-class _Accepted(NamedTuple):
-    """The entries of a registry that can be used, and what is wrong with the others."""
-
-    entries: tuple[Entry, ...]
-    errors: tuple[UserError, ...]
+        """Return the target, which is imported if necessary."""
+        return load_object(self.target) if isinstance(self.target, str) else self.target
 
 
 class Registry(Mapping[str, T]):
     """Mapping from names to objects, each described by an entry.
 
-    The entries of installed packages follow those of this project. They are imported when the registry is first used.
-    A wrong entry is left out of the names, so that a help text can still be printed. As soon as any name is looked up,
-    its error is raised.
-
     Args:
         entries: the entries of this project, in the order in which they are listed.
         options: names of the settings that change what every entry does.
-        group: group of the entry points by which packages add entries, without "ranker_studies.". If None, they cannot.
-        complete: returns an entry with all its options, given also the entries before it. It raises UserError if the
-            entry is wrong. If None, entries are complete.
+        kind: class of the objects that a plug-in may register. If None, they are callable.
+        check: raises UserError for an entry of a plug-in that is wrong, given the place of the entry.
 
     Raises:
         KeyError: if a name is unknown; the message lists the names.
-        UserError: if any entry is wrong.
 
     Example:
-        >>> means = Registry(
-        ...     Entry("mean", "statistics:mean", "sum divided by the count", "any textbook"),
-        ...     Entry("power_p", lambda p: lambda values: sum(v ** int(p) for v in values), "power sum", "any textbook",
-        ...           pattern=r"power_([0-9])", examples=("power_2",)),
-        ... )
+        >>> means = Registry(Entry("mean", "statistics:mean", "sum divided by the count", "any textbook"))
+        >>> @means.register("power_p", "power sum", "any textbook", pattern=r"power_([0-9])", examples=("power_2",))
+        ... def make_power_sum(p):
+        ...     return lambda values: sum(v ** int(p) for v in values)
         >>> means["mean"]([1, 2]), means["power_3"]([1, 2])
         (1.5, 9)
         >>> list(means), means.format_names()
@@ -152,46 +88,43 @@ class Registry(Mapping[str, T]):
         self,
         *entries: Entry,
         options: tuple[str, ...] = (),
-        group: str | None = None,
-        complete: Callable[[Entry, Sequence[Entry]], Entry] | None = None,
+        kind: type[T] | None = None,
+        check: Callable[[Entry, str], None] | None = None,
     ) -> None:
-        self.options, self._own, self._group, self._complete = options, entries, group, complete
+        self.entries, self.options, self._kind, self._check = entries, options, kind, check
 
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The entries that can be used, in the order in which they are listed."""
-        return self._accepted.entries
+    def register(self, name: str, line: str, source: str, **further: Any) -> Callable[[T], T]:
+        """Return a decorator that adds an object, or a function of other objects than functions and classes.
 
-    @property
-    def errors(self) -> tuple[UserError, ...]:
-        """Errors of the entries that are wrong, one for each."""
-        return self._accepted.errors
+        Args:
+            name: name of the object.
+            line: description, as of `Entry`.
+            source: where it is defined.
+            **further: further attributes of the entry.
 
-    @cached_property
-    def _accepted(self) -> _Accepted:
-        entries, errors = list[Entry](), list[UserError]()
-        added = find_providers().get(self._group, ()) if self._group else ()
-        sources: list[Entry | Provider] = [*self._own, *added]
-        for source in sources:
-            try:
-                entry = source if isinstance(source, Entry) else load_entry(source)
-                if other := next((other for other in entries if _share_a_name(entry, other)), None):
-                    owner = other.provider.place if other.provider else "this project"
-                    raise UserError(entry.place, f"the name {entry.name}, which {owner} has", _FREE_NAME)
-                if isinstance(entry.target, str):
-                    check_module(entry, entry.target)
-                entries.append(self._complete(entry, entries) if self._complete else entry)
-            except UserError as error:
-                errors.append(error)
-        return _Accepted(tuple(entries), tuple(errors))
+        Raises:
+            UserError: if the name is taken, or if the object is wrong.
+        """
+        module = sys._getframe(1).f_globals.get("__name__", "__main__")
 
-    @cached_property
-    def _by_name(self) -> dict[str, Entry]:
-        return {entry.name: entry for entry in self.entries if entry.pattern is None}
+        def add(target: T) -> T:
+            entry, place = Entry(name, target, line, source, module=module, **further), f"{name!r} of {module}"
+            if not (callable(target) if self._kind is None or entry.pattern else isinstance(target, self._kind)):
+                raise UserError(
+                    place, repr(target), f"a {self._kind.__name__}" if self._kind else "a function or class"
+                )
+            if other := next((other for other in self.entries if _share_a_name(entry, other)), None):
+                raise UserError(place, f"the name {name}, which {other.module or 'this project'} has", "a free name")
+            if self._check:
+                self._check(entry, place)
+            self.entries += (entry,)
+            return target
+
+        return add
 
     def __getitem__(self, name: str) -> T:
         if (found := self._find_entry(name)) is None:
-            raise KeyError(f"{name!r}; expected one of {self.format_names()}")
+            raise KeyError(f"{name!r}; expected {self.describe_names(name)}")
         entry, parameters = found
         target = entry.load_target()
         try:
@@ -210,29 +143,37 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Registry) and (self.entries, self.options) == (other.entries, other.options)
-
-    __hash__ = None  # type: ignore[assignment]
-
     def format_names(self) -> str:
         """Return the names of all entries, separated by commas."""
         return ", ".join(entry.name for entry in self.entries)
 
+    def describe_names(self, name: object) -> str:
+        """Return what is expected instead of an unknown name: the names, the nearest one, and where others come from.
+
+        Example:
+            >>> means = Registry(Entry("mean", "statistics:mean", "sum divided by the count", "any textbook"))
+            >>> means.describe_names("maen")
+            'one of mean; did you mean mean?'
+        """
+        return f"one of {self.format_names()}{self.suggest_spelling(name) or PLUGINS_HINT}"
+
     def suggest_spelling(self, name: object) -> str:
-        r"""Return a hint at the name that differs from this one in capital letters alone; empty if there is none.
+        r"""Return a hint at the most similar name; empty if there is none.
 
         Example:
             >>> Registry(Entry("MRR@<k>", str, "", "", pattern=r"MRR@(\d+)")).suggest_spelling("mrr@10")
             '; did you mean MRR@10?'
         """
-        for entry in self.entries if isinstance(name, str) else ():
-            if match := re.fullmatch(entry.pattern or re.escape(entry.name), str(name), re.IGNORECASE):
+        if not isinstance(name, str):
+            return ""
+        for entry in self.entries:
+            if match := re.fullmatch(entry.pattern or re.escape(entry.name), name, re.IGNORECASE):
                 parameters = iter(match.groups())
                 found = re.sub("<[^>]*>", lambda _: next(parameters), entry.name)  # noqa: B023
                 if found in self and found != name:
                     return f"; did you mean {found}?"
-        return ""
+        similar = get_close_matches(name, [entry.name for entry in self.entries if not entry.pattern], n=1, cutoff=0.7)
+        return f"; did you mean {similar[0]}?" if similar else ""
 
     def get_source(self, name: str) -> str:
         """Return the paper or library that defines an entry.
@@ -249,28 +190,10 @@ class Registry(Mapping[str, T]):
             raise KeyError(name)
         return found[0].source
 
-    def find_package(self, name: object) -> str | None:
-        """Return name and version of the package that provides a name.
-
-        Returns:
-            None if this project provides it, or if nothing has this name.
-        """
+    def find_plugin(self, name: object) -> str | None:
+        """Return name and digest of the plug-in that registered a name; None if it is none of a plug-in."""
         found = self._find_entry(name)
-        return found[0].provider.package if found and found[0].provider else None
-
-    def load_part(self, name: str, reference: str) -> Any:
-        """Return an object that an entry names as text.
-
-        Args:
-            name: name of the entry.
-            reference: "module:attribute".
-
-        Raises:
-            UserError: if the entry is that of another package and the object cannot be imported.
-        """
-        found = self._find_entry(name)
-        provider = found[0].provider if found else None
-        return provider.load_reference(reference) if provider else load_object(reference)
+        return found[0].plugin if found else None
 
     def check_name(self, name: Any) -> Any:
         """Return a name that is in the registry; for `pydantic.BeforeValidator`.
@@ -279,18 +202,17 @@ class Registry(Mapping[str, T]):
             ValueError: if it is not; the message lists the names.
         """
         if name not in self:
-            raise ValueError(f"one of {self.format_names()}")
+            raise ValueError(self.describe_names(name))
         return name
 
     def _find_entry(self, name: object) -> tuple[Entry, tuple[str, ...]] | None:
         """Return the entry of a name and the texts of the name's parameters."""
-        raise_if_any(self.errors)
-        if not isinstance(name, str):
-            return None
-        if entry := self._by_name.get(name):
-            return entry, ()
-        matches = ((entry, re.fullmatch(entry.pattern, name)) for entry in self.entries if entry.pattern)
-        return next(((entry, match.groups()) for entry, match in matches if match), None)
+        for entry in self.entries if isinstance(name, str) else ():
+            if entry.pattern is None and entry.name == name:
+                return entry, ()
+            if entry.pattern and (match := re.fullmatch(entry.pattern, str(name))):
+                return entry, match.groups()
+        return None
 
 
 def load_object(reference: str) -> Any:
@@ -305,108 +227,6 @@ def load_object(reference: str) -> Any:
     for name in filter(None, attribute.split(".")):
         found = getattr(found, name)
     return found
-
-
-_DYNAMIC = ("__getattr__", "*", "globals", "locals", "vars", "setattr", "exec")
-"""Names in the source of a module that may have other names than those that it contains."""
-
-
-def check_module(entry: Entry, reference: str) -> None:
-    """Raise an error if a reference of an installed package can refer to nothing; the module is not imported.
-
-    Args:
-        entry: entry that has the reference.
-        reference: "module:attribute".
-
-    Raises:
-        UserError: if there is no such module, or its source cannot be read or defines no such attribute.
-    """
-    module, _, attribute = reference.partition(":")
-    if not entry.provider:
-        return
-    if (spec := _find_module(module)) is None:
-        raise UserError(entry.place, f"{reference} (no module {module})", _REPAIR)
-    try:
-        is_there = not attribute or _has_name(spec, attribute.partition(".")[0])
-    except (OSError, ValueError, SyntaxError) as error:
-        problem = f"{reference} (module {module} cannot be read: {type(error).__name__}: {error})"
-        raise UserError(entry.place, problem, _REPAIR) from error
-    if not is_there:
-        raise UserError(entry.place, f"{reference} (module {module} has no {attribute})", _REPAIR)
-
-
-def _find_module(name: str) -> ModuleSpec | None:
-    try:
-        return find_spec(name)
-    except (ImportError, ValueError, AttributeError):  # a package around it is missing, or the name is empty
-        return None
-
-
-def _has_name(spec: ModuleSpec, name: str) -> bool:
-    """Return whether a module has a name, or may have it where its source does not say so."""
-    if spec.name in sys.modules:
-        return hasattr(sys.modules[spec.name], name)
-    source = Path(spec.origin or "")
-    if source.suffix != ".py":
-        return True
-    names = set[str]()
-    for node in ast.walk(ast.parse(source.read_bytes())):
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                names.add(node.name)
-            case ast.Name():
-                names.add(node.id)
-            case ast.alias():
-                names.add(node.asname or node.name.partition(".")[0])
-    return not names.isdisjoint({name, *_DYNAMIC})
-
-
-def check_installed(packages: Iterable[str]) -> None:
-    """Check that this process has the packages that another one has.
-
-    Args:
-        packages: packages that add to registries, as "name version".
-
-    Raises:
-        MachineError: if a package is missing here or has another version.
-    """
-    if missing := [package for package in packages if package not in list_installed_packages()]:
-        raise MachineError(f"the package {missing[0]}, which the run uses, is not installed on this node")
-
-
-def list_installed_packages() -> set[str]:
-    """Return the packages that add to registries, as "name version"."""
-    return {provider.package for providers in find_providers().values() for provider in providers}
-
-
-@cache
-def find_providers() -> dict[str, tuple[Provider, ...]]:
-    """Return the entry points of all installed packages by the registry that they add to.
-
-    They are in the order of the names of the packages, so that it is the same on every machine. The packages are not
-    imported. The answer is kept as long as the process lives.
-    """
-    from importlib.metadata import entry_points  # imported here, because many programs end before they need it
-
-    installed, found = entry_points(), dict[str, set[Provider]]()
-    for group in filter(lambda name: name.startswith(_PREFIX), installed.groups):
-        for point in installed.select(group=group):
-            package = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown"
-            own = Provider(package, group.removeprefix(_PREFIX), point.name, point.value)
-            found.setdefault(own.group, set()).add(own)
-    return {group: tuple(sorted(providers)) for group, providers in sorted(found.items())}
-
-
-def load_entry(provider: Provider) -> Entry:
-    """Return the entry that a package provides.
-
-    Raises:
-        UserError: if it cannot be imported or is no entry.
-    """
-    entry = provider.load()
-    if not isinstance(entry, Entry):
-        raise UserError(provider.place, repr(entry), "an Entry of trainables.utils.registry")
-    return replace(entry, provider=provider)
 
 
 def _share_a_name(entry: Entry, other: Entry) -> bool:

@@ -4,7 +4,7 @@ A question is a query and its answer is the relevant document: `task.name = "faq
 """
 
 from trainables.data.files.readers import find_files, hash_file_stats, read_csv_rows
-from trainables.data.tasks import SPLITS, IRDataset, Task
+from trainables.data.tasks import SPLITS, TASKS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
@@ -34,4 +34,6 @@ def get_source_version(settings: RankerTaskSettings) -> str:
     return hash_file_stats(find_files(settings, FILE))
 
 
-TASK = Task(read_dataset, get_source_version)
+TASKS.register("faq", "questions and answers: faq.tsv with question, answer, split", "an example", options=("path",))(
+    Task(read_dataset, get_source_version)
+)

@@ -13,8 +13,10 @@ import numpy as np
 
 from trainables.data.negatives.base import PoolScores, Query
 from trainables.specs.ranking_task import SamplerSettings
+from trainables.specs.samplers import SAMPLERS
 
 
+@SAMPLERS.register("jaccard", "the documents that share most words with the query", "Jaccard (1912)")
 class JaccardSampler:
     """Scores documents by the Jaccard similarity of their words and those of the query."""
 

@@ -1,9 +1,14 @@
 """A loss of two documents of a query."""
 
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+from trainables.losses import LOSSES, Loss
+
+if TYPE_CHECKING:  # --list and --dry-run need no torch
+    from torch import Tensor
 
 
-def hinge(differences: Tensor, targets: Tensor) -> Tensor:
+def hinge(differences: "Tensor", targets: "Tensor") -> "Tensor":
     """Return by how much the differences of two logits fall short of their targets.
 
     With targets of 1 it is the loss of the ranking support vector machine: Herbrich, Graepel and Obermayer (2000),
@@ -22,3 +27,10 @@ def hinge(differences: Tensor, targets: Tensor) -> Tensor:
         tensor([0.0000, 0.7500])
     """
     return (targets - differences).clamp(min=0)
+
+
+LOSSES.register(
+    "hinge",
+    "by how much the margin between a relevant and another document falls short of 1",
+    "Herbrich, Graepel and Obermayer (2000)",
+)(Loss("Hinge", "own_package.losses:hinge", "margin", is_likelihood=False))

@@ -7,7 +7,7 @@ as in every metric of the project: `analysis.metric = "RBP"`.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trainables.metrics import Measure
+from trainables.metrics import METRICS, Measure
 
 PERSISTENCE = 0.8
 
@@ -33,4 +33,4 @@ def rank_biased_precision(scores: ArrayLike, relevant: ArrayLike) -> NDArray[np.
     return np.sum(labels * weight, axis=1)
 
 
-RBP = Measure("RBP", rank_biased_precision)
+METRICS.register("RBP", "rank-biased precision", "Moffat and Zobel (2008)")(Measure("RBP", rank_biased_precision))

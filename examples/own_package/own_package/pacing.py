@@ -3,7 +3,10 @@
 At step t the share is delta + (1 - delta) (t / T)^2, and 1 from step T on: `curriculum.pacing = ["square"]`.
 """
 
+from trainables.curriculum import PACING
 
+
+@PACING.register("square", "grows as a square: slowly at first", "an example", options=("delta", "duration"))
 def square(step: float, T: float, delta: float = 0.33) -> float:  # noqa: N803
     """Return delta + (1 - delta) (t / T)^2, the square pacing at step t.
 

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from analysis.data.plan import Plan
-from search_spaces.space import enumerate_space
 from study.config import trial_params as hyperparameters
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
@@ -48,9 +47,9 @@ def test_the_systems_of_a_variant_divide_its_configurations_among_them(compared:
     whole, made = load_study("quick", changes), load_study("quick", [*changes, f"search.compare={compared}"])
     for variant in whole.variants:
         own = [name for name, system in get_systems(made).items() if system.variant == variant]
-        parts = [list(enumerate_space(make_system_space(made, name))) for name in own]
+        parts = [make_system_space(made, name).points for name in own]
         everything = [point for part in parts for point in part]
-        assert sorted(map(repr, everything)) == sorted(map(repr, enumerate_space(make_system_space(whole, variant))))
+        assert sorted(map(repr, everything)) == sorted(map(repr, make_system_space(whole, variant).points))
         assert all(len({point.values.get(compared) for point in part}) == 1 for part in parts)
 
 

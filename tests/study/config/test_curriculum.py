@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from search_spaces.space import enumerate_space
 from study.config import trial_params as hyperparameters
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
@@ -39,9 +38,9 @@ def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
 def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
     made = load_study(name)
     found = get_systems(made)
-    assert all(len(list(enumerate_space(make_system_space(made, system)))) == 1 for system in found)
+    assert all(len(make_system_space(made, system).points) == 1 for system in found)
     assert count_proposals(made) == {system: 1 for system in found if system != "BERT"}
-    first = next(enumerate_space(make_system_space(made, list(found)[1]))).values
+    first = make_system_space(made, list(found)[1]).points[0].values
     assert (first["delta"] if first["pacing"] != "step" else 0.33, first["duration"]) == (0.33, 0.9)
     settings = made.training
     assert (settings.batch_size, settings.learning_rate, settings.decay, settings.epochs) == (32, 2e-5, "linear", 3)

@@ -3,7 +3,6 @@
 import pytest
 
 from search_spaces.ranker import STUDY_TYPE
-from search_spaces.space import enumerate_space
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
 from study.config.systems import get_baseline, get_systems, list_default_comparisons
@@ -73,7 +72,7 @@ def test_compared_losses_are_systems_with_baselines_of_their_own() -> None:
         smoothings = []
         for one in (study, named):
             space = make_system_space(one, name)
-            made = (dict(params.smoothing) for params in enumerate_space(space))
+            made = (dict(params.smoothing) for params in space.points)
             variant = get_systems(one)[name].variant
             smoothings.append({STUDY_TYPE.make_smoothing(variant, values).canonicalize() for values in made})
         assert smoothings[0] == smoothings[1]  # so that both studies have the same runs
@@ -100,7 +99,7 @@ def test_searched_losses_are_searched_for_the_baseline_too() -> None:
     study = load_study("quick", SEARCHED)
     assert list(get_systems(study)) == ["BERT", "LS"]
     assert count_proposals(study) == {"BERT": 2, "LS": 2}
-    losses = {params.values["loss"] for params in enumerate_space(make_system_space(study, "BERT"))}
+    losses = {params.values["loss"] for params in make_system_space(study, "BERT").points}
     assert losses == {"cross_entropy", "lce"}
 
 
@@ -109,7 +108,7 @@ def test_temperatures_are_searched_where_they_matter() -> None:
     study = load_study(
         "quick", [variants(*names), "search.weak_temperature=[1.0, 5.0]", "search.teacher_temperature=[1.0, 2.0]"]
     )
-    asked = {name: set(next(iter(enumerate_space(make_system_space(study, name)))).values) for name in names}
+    asked = {name: set(make_system_space(study, name).points[0].values) for name in names}
     assert asked == {
         "BERT": set(),
         "LCE": set(),

@@ -1,5 +1,6 @@
 """The logger's listener, and the command that brings a study to a server, where something goes wrong."""
 
+import sys
 import threading
 from pathlib import Path
 
@@ -37,15 +38,16 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
     logger.close()
 
 
-def test_relative_paths_of_python_lead_where_they_lead_here(
-    tracking: Tracking, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", ["code", ""])
+def test_a_plugin_is_found_where_it_is_found_here(
+    path: str, tracking: Tracking, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path_factory.mktemp("here")
-    (here / "code").mkdir()
-    (here / "code" / "sitecustomize.py").write_text(f"open({str(here / 'found')!r}, 'w').close()\n", encoding="utf-8")
+    (here / path).mkdir(exist_ok=True)
+    (here / path / "mine.py").write_text(f"open({str(here / 'found')!r}, 'w').close()\n", encoding="utf-8")
     monkeypatch.chdir(here)
-    monkeypatch.setenv("PYTHONPATH", "code")
-    logger = WandbLogger(tracking, print)
+    monkeypatch.setattr(sys, "path", [path, *sys.path])
+    logger = WandbLogger(tracking.model_copy(update={"plugins": ("mine",)}), print)
     logger.log_document("plan")
     assert logger.flush()
     logger.close()

@@ -23,8 +23,8 @@ from trainables.data.tasks import IRDataset, Qrel
 from trainables.metrics import FirstStage, describe_retrieval
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.words import find_words
 from trainables.utils.errors import UserError
-from trainables.utils.words import find_words
 
 DEPTH = 6
 N_DOCUMENTS, N_QUERIES = 60, 24

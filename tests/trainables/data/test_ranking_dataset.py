@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tests.damages import DAMAGES
-from tests.packages import run_with, write_package
+from tests.plugins import run_with
 from tests.trainables.data.fixtures import WRITERS, write_lines
 from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data.ranking_dataset import RankingDataset
@@ -244,23 +244,23 @@ def test_the_dataset_of_a_package_is_checked(module: Path, kind: str, changes: d
 
 def test_the_data_of_a_package_are_checked_before_candidates_are_found(tmp_path: Path) -> None:
     code = (
-        "from trainables.data.tasks import IRDataset, Qrel, Task\n"
-        "from trainables.utils.registry import Entry\n"
+        "from trainables.data.tasks import TASKS, IRDataset, Qrel, Task\n"
         "rows = [Qrel(split, f'q{n}', f'd{n}') for n, split in enumerate(('train', 'dev', 'test', 'test'))]\n"
         "texts = [{f'{letter}{n}': f'{letter} {n}' for n in range(4)} for letter in 'qd']\n"
         "task = Task(lambda settings: IRDataset(*texts, [*rows, rows[-1]], [], {}), lambda settings: '1')\n"
-        "TASK = Entry('mine', task, 'mine', 'mine')\n"
+        "TASKS.register('mine', 'mine', 'mine')(task)\n"
     )
-    groups = {"tasks": {"mine": "mine:TASK"}}
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
     prepare = "; ".join(
         [
+            "import mine",
             "from pathlib import Path",
             "from trainables.data.ranking_preparation import prepare_data",
             "from trainables.specs.ranking_task import RankerTaskSettings",
             "prepare_data(RankerTaskSettings(name='mine', candidates=2), Path('cache'))",
         ]
     )
-    done = run_with(write_package(tmp_path / "packages", "mine", groups, code), tmp_path, "-c", prepare)
+    done = run_with(tmp_path, tmp_path, "-c", prepare)
     said = "task mine: the qrel of query 'q3' and document 'd3' in 'test', twice; expected each qrel once"
     assert said in done.stderr
     assert not (tmp_path / "cache" / "preparing").exists()

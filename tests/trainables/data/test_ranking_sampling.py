@@ -14,8 +14,8 @@ from trainables.data import ranking_sampling as module
 from trainables.data.ranking_sampling import CandidateSampler
 from trainables.data.tasks import Candidate, IRDataset, Qrel
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.words import find_words
 from trainables.utils.errors import UserError
-from trainables.utils.words import find_words
 
 WORDS = ["red", "green", "blue", "small", "large", "old", "new", "fast", "slow", "warm"]
 SPLIT_OF = {"t": "train", "d": "dev", "e": "test"}

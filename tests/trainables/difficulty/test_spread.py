@@ -17,8 +17,8 @@ from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.inputs import build_difficulty_inputs
 from trainables.difficulty.text_scores import ap_bm25, sigma_bm25, sigma_sm
 from trainables.specs.ranking_task import SamplerSettings
+from trainables.text.words import find_words, split_words
 from trainables.utils.errors import UserError
-from trainables.utils.words import find_words, split_words
 
 TABLE = {"a": [1.0, 0.0, 0.0], "b": [0.5, -2.0, 0.0], "c": [0.0, 1.0, 3.0], "d": [-1.0, 0.2, 0.1], "o": [0.0, 0.0, 0.0]}
 text = st.lists(st.sampled_from(["a", "b", "c", "d", "o", "zz", "a,", "--"]), max_size=30).map(" ".join)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
-from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS
-from trainables.smoothing.schedules import SCHEDULES
+from trainables.smoothing.schedules import SCHEDULES, get_defaults
 from trainables.specs.base import Environment
 from trainables.specs.checkpoint_chain import (
     TrainedBy,
@@ -141,7 +140,7 @@ def test_what_is_remembered_is_where_another_run_may_fork_and_the_end(
 
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if name not in ("constant", "two_stage")])
 def test_smoothing_that_ends_little_by_little_shares_nothing(schedule: str) -> None:
-    variant = LabelSmoothing(distribution="uniform", schedule=schedule, epsilon=0.2, **SCHEDULE_SETTINGS[schedule])
+    variant = LabelSmoothing(distribution="uniform", schedule=schedule, epsilon=0.2, **get_defaults(schedule))
     run = made(variant)
     assert plan_checkpoints(run, [BATCH_SIZE, 2 * BATCH_SIZE]) == [TOTAL]
     others = [made(constant("uniform", 0.2)), made(two_stage("uniform", 0.2, 0.5)), specification()]

@@ -18,8 +18,8 @@ import scipy.sparse as sp
 
 from trainables.data.negatives.base import PoolError, PoolScores, Query
 from trainables.specs.ranking_task import SamplerSettings
+from trainables.text.words import find_words
 from trainables.utils.arrays import Floats, Ints
-from trainables.utils.words import find_words
 
 EPSILON = 0.25
 """A term in more than half of the documents gets this share of the average idf (rank_bm25's default)."""

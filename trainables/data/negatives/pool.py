@@ -9,8 +9,8 @@ from trainables.data.negatives.base import Query
 from trainables.data.negatives.candidates import QueryToSample
 from trainables.data.tasks import SPLITS, IRDataset
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.words import compose_text
 from trainables.utils.arrays import Ints
-from trainables.utils.words import compose_text
 
 
 def is_own_document(query_id: str, query: str, document_id: str, document: str) -> bool:

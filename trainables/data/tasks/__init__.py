@@ -179,7 +179,7 @@ TASKS: Registry[Task] = Registry(
         "truncation",
         "allowed_overlap",
     ),
-    group="tasks",
+    kind=Task,
 )
 """Task name -> task, whose module is imported on first use."""
 
@@ -195,5 +195,5 @@ def get_task(name: str) -> Task:
         True
     """
     if name not in TASKS:
-        raise UserError("task.name", repr(name), f"one of {TASKS.format_names()}")
+        raise UserError("task.name", repr(name), TASKS.describe_names(name))
     return TASKS[name]

@@ -12,8 +12,8 @@ from trainables.data.tasks import SPLITS, Candidate, IRDataset, Qrel
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.text_files import quote_text
+from trainables.text.words import compose_text
 from trainables.utils.errors import UserError
-from trainables.utils.words import compose_text
 
 GRADES = range(-2, 128)
 """Valid grades. -1 and -2 mark documents that are not proper ones (spam) and count as 0. Prepared data store a grade in

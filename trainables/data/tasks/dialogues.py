@@ -17,8 +17,8 @@ from trainables.data.tasks.dataset_builder import DatasetBuilder, hash_text
 from trainables.data.tasks.splits import choose_split
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.text_files import FileLocation, quote_text, read_lines
+from trainables.text.words import compose_text
 from trainables.utils.errors import UserError
-from trainables.utils.words import compose_text
 
 SEPARATORS = ("[UTTERANCE_SEP]", "[TURN_SEP]")
 """Separators after the odd (first, third, ...) and the even utterances of a context (Penha and Hauff 2021)."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from trainables.data.tasks import IRDataset, Qrel, Task
 from trainables.data.tasks.splits import split_by_hash
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.words import fold_text
 from trainables.utils.errors import UserError
-from trainables.utils.words import fold_text
 
 QUERY_WORDS = (3, 30)
 """Fewest and most words of a query."""

@@ -5,3 +5,7 @@
 - `backend`, `run`, `scorer`: the training backend, a run in progress, the model;
 - `study_type`: what a study may set, vary and compare.
 """
+
+from own_package.logistic.study_type import STUDY_TYPE
+
+__all__ = ["STUDY_TYPE"]

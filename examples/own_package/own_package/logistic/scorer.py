@@ -26,7 +26,7 @@ class LogisticScorer:
         spec, training = self.specification, self.specification.training
         points, relevant = draw_points(spec.task, "train")
         while self.instances_seen < until:
-            softness = spec.variant.compute_strength(self.instances_seen, training.instances, training.batch_size)
+            softness = spec.variant.compute_strength(self.instances_seen, training.instances)
             rows = make_generator(spec.seed, "batch", self.instances_seen).choice(len(points), training.batch_size)
             targets = (1 - softness) * relevant[rows] + softness / relevant.shape[1]
             error = 1 / (1 + np.exp(-points[rows] @ self.weights)) - targets

@@ -1,13 +1,11 @@
 """The study type: the sections of a study file, the variants, and what may vary."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
-
-from pydantic import Field
+from typing import ClassVar
 
 from own_package.logistic.specification import LogisticRunSpec, LogisticTraining, PointsTask, SoftTargets
-from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.search_settings import AnalysisSettings, BaseHyperparameters, SearchSettings, Shares
+from search_spaces.registry import STUDY_TYPES, ConfigError, ConfigSections, StudyType
+from search_spaces.search_settings import AnalysisSettings, SearchSettings, Shares
 from trainables.smoothing.schedules import Variant
 from trainables.specs.base import BaseModelSettings
 
@@ -19,12 +17,6 @@ class LogisticSearchSettings(SearchSettings):
 
     softness: Shares = (0.1, 0.2, 0.4)
     """Strengths of the smoothing."""
-
-
-class LogisticHyperparameters(BaseHyperparameters):
-    """The hyperparameters of a configuration, with their ranges."""
-
-    softness: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
 def check_training(training: LogisticTraining, task: PointsTask) -> Iterator[ConfigError]:
@@ -39,7 +31,6 @@ STUDY_TYPE = StudyType(
     specification=LogisticRunSpec,
     smoothing=SoftTargets,
     sections=ConfigSections(PointsTask, BaseModelSettings, LogisticTraining, LogisticSearchSettings, AnalysisSettings),
-    hyperparameter_schema=LogisticHyperparameters,
     variants={
         "HARD": Variant("none", "constant", n_configurations=1),  # the first one is the baseline
         "SOFT": Variant("share", "constant"),
@@ -49,3 +40,4 @@ STUDY_TYPE = StudyType(
     reference_rankings={},
     check_training=check_training,
 )
+STUDY_TYPES.register("logistic", "linear scorer of random points", "an example")(STUDY_TYPE)

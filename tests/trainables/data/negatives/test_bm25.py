@@ -16,7 +16,7 @@ from trainables.data.negatives.base import PoolError, Query
 from trainables.data.negatives.bm25 import Bm25Sampler, compute_term_weights, tokenize_stemmed
 from trainables.data.tasks.docstrings import read_dataset
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
-from trainables.utils.words import find_words
+from trainables.text.words import find_words
 
 words = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 corpora = st.lists(words, min_size=1, max_size=15).filter(any)

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from trainables.data.ranking_preparation import check_words
-from trainables.utils.words import compose_text, find_words, fold_text, split_words
+from trainables.text.words import compose_text, find_words, fold_text, split_words
 
 
 @pytest.mark.parametrize(

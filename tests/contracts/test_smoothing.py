@@ -12,8 +12,7 @@ from scipy import stats
 
 from trainables.losses import TEMPERATURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
-from trainables.smoothing.schedule_settings import SCHEDULE_SETTINGS, SETTINGS
-from trainables.smoothing.schedules import VARIANTS, compute_switch_instances
+from trainables.smoothing.schedules import SETTINGS, VARIANTS, compute_switch_instances, get_defaults
 from trainables.specs import base
 from trainables.specs.ranker import LabelSmoothing
 
@@ -105,19 +104,19 @@ def test_every_row_and_column_of_the_table_can_be_named_in_a_study():
 @pytest.mark.parametrize("name", SCHEDULES)
 @given(epsilon=shares, seen=st.integers(0, 1000))
 def test_schedules_stay_between_zero_and_epsilon(name, epsilon, seen):
-    assert 0 <= SCHEDULES[name](epsilon, seen, 1000) <= epsilon
+    assert 0 <= SCHEDULES[name](epsilon, seen, 1000, **get_defaults(name)) <= epsilon
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
 @given(epsilon=shares, steps=st.tuples(st.integers(0, 1000), st.integers(0, 1000)))
 def test_no_schedule_ever_rises(name, epsilon, steps):
-    earlier, later = (SCHEDULES[name](epsilon, seen, 1000) for seen in sorted(steps))
+    earlier, later = (SCHEDULES[name](epsilon, seen, 1000, **get_defaults(name)) for seen in sorted(steps))
     assert later <= earlier + 1e-12
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_begins_with_epsilon(name):
-    assert SCHEDULES[name](0.3, 0, 1000) == pytest.approx(0.3)
+    assert SCHEDULES[name](0.3, 0, 1000, **get_defaults(name)) == pytest.approx(0.3)
 
 
 @given(shares, st.integers(0, 1000), st.floats(0.1, 3), st.floats(0.5, 5), st.floats(0.5, 5))
@@ -142,27 +141,23 @@ def test_the_cosine_is_torchs_annealing():
         annealing.step()
 
 
-def test_the_published_settings_are_those_that_a_schedule_has_by_itself():
-    for name, settings in SCHEDULE_SETTINGS.items():
-        own = inspect.signature(SCHEDULES[name]).parameters
-        assert set(own) - {"epsilon", "seen", "total", "batch_size"} == set(settings)
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_settings_of_a_schedule_are_the_parameters_of_its_function(name):
+    assert [*inspect.signature(SCHEDULES[name]).parameters][3:] == [*get_defaults(name)]
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
 @given(epsilon=shares, batch=st.integers(0, 31))
 def test_a_variants_strength_is_its_schedules(name, epsilon, batch):
-    settings = SCHEDULE_SETTINGS[name]
+    settings = get_defaults(name)
     variant = LabelSmoothing(distribution="uniform", schedule=name, epsilon=epsilon, **settings)
-    whole = {"batch_size": 32} if name == "two_stage" else {}
-    assert variant.compute_strength(batch * 32, 1024, 32) == SCHEDULES[name](
-        epsilon, batch * 32, 1024, **settings, **whole
-    )
+    assert variant.compute_strength(batch * 32, 1024) == SCHEDULES[name](epsilon, batch * 32, 1024, **settings)
 
 
 @given(shares, st.integers(0, 999))
 def test_switch_at_the_start_is_the_baseline_and_at_the_end_the_constant_schedule(epsilon, seen):
-    assert SCHEDULES["two_stage"](epsilon, seen, 1000, switch=0, batch_size=32) == 0
-    assert SCHEDULES["two_stage"](epsilon, seen, 1000, switch=1, batch_size=32) == epsilon
+    assert SCHEDULES["two_stage"](epsilon, seen, 1000, switch=0) == 0
+    assert SCHEDULES["two_stage"](epsilon, seen, 1000, switch=1) == epsilon
 
 
 @pytest.mark.parametrize(
@@ -188,6 +183,6 @@ def test_the_published_variants():
 @pytest.mark.parametrize("value", [-0.01, 0.31, math.nan])
 def test_a_schedule_out_of_its_range_is_an_error(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     smoothing = LabelSmoothing(distribution="uniform", epsilon=0.3, schedule="linear")
-    monkeypatch.setattr(base, "SCHEDULES", {"linear": lambda epsilon, seen, total: value})
+    monkeypatch.setattr(base, "SCHEDULES", {"linear": lambda epsilon, seen, total, end: value})
     with pytest.raises(ValueError, match=r"the schedule linear returned .* after 50 instances; expected a value"):
-        smoothing.compute_strength(50, 100, 10)
+        smoothing.compute_strength(50, 100)

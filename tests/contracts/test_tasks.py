@@ -28,7 +28,7 @@ from trainables.utils.errors import UserError
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
 
 
-@pytest.fixture(params=sorted(name for name in TASKS if TASKS.find_package(name) is None))
+@pytest.fixture(params=sorted(TASKS))
 def written(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RankerTaskSettings:
     """Settings of every task in turn, written below `tmp_path`."""
     monkeypatch.syspath_prepend(tmp_path)

@@ -16,10 +16,7 @@ from trainables.losses.objective import Objective, Supervision
 from trainables.losses.variants import can_smooth
 from trainables.smoothing import DISTRIBUTIONS
 
-OWN = [name for name in LOSSES if LOSSES.find_package(name) is None]
-"""Losses of the project. Those of installed packages have no definition here."""
-OWN_DISTRIBUTIONS = [name for name in DISTRIBUTIONS if DISTRIBUTIONS.find_package(name) is None]
-CELLS = [(loss, name) for loss in LOSSES for name in OWN_DISTRIBUTIONS if can_smooth(loss, name)]
+CELLS = [(loss, name) for loss in LOSSES for name in DISTRIBUTIONS if can_smooth(loss, name)]
 LABELLED = [name for name in LOSSES if not LOSSES[name].is_distillation]
 TEMPERATURE, WEAK_TEMPERATURE = 2.0, 3.0
 
@@ -105,7 +102,7 @@ def query_loss(loss: str, name: str, z: Tensor, labels: list[float], scores: lis
 
 @pytest.mark.parametrize("noisy", [False, True], ids=["one relevant", "any labels"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.9])
-@pytest.mark.parametrize(("loss", "distribution"), [cell for cell in CELLS if cell[0] in OWN])
+@pytest.mark.parametrize(("loss", "distribution"), CELLS)
 def test_value_and_gradient_are_those_of_a_plain_loop(
     loss: str, distribution: str, epsilon: float, noisy: bool
 ) -> None:
@@ -183,7 +180,7 @@ def theirs_by_name(name: str, z: Tensor, given_: Supervision) -> Tensor:
             return divergence + torch.xlogy(teacher, teacher).sum(dim=1).mean()  # theirs lacks the entropy
 
 
-@pytest.mark.parametrize("name", [name for name in OWN if name != "lce"])
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "lce"])
 def test_losses_of_the_same_name_in_sentence_transformers_agree(name: str) -> None:
     given_ = supervision(queries=3, candidates=4)
     z = logits(name, (3, 4)).detach().float().requires_grad_()
@@ -321,5 +318,5 @@ def test_a_loss_that_does_not_return_a_number_per_term_is_an_error(
 
 
 def test_probabilities_follow_from_likelihoods_of_single_pairs() -> None:
-    assert [name for name in OWN if LOSSES[name].has_probabilities] == ["cross_entropy", "binary_cross_entropy"]
+    assert [name for name in LOSSES if LOSSES[name].has_probabilities] == ["cross_entropy", "binary_cross_entropy"]
     assert not Loss("X", "x:y", "pointwise", is_likelihood=False).has_probabilities

@@ -15,7 +15,7 @@ from trainables.data.tasks import SPLITS, get_task
 from trainables.difficulty.compute import compute_text_difficulties
 from trainables.utils.errors import UserError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 VECTORS = vectors_of({"the": [1.0, 0.0], "a": [1.0, 1.0], "size": [0.0, 1.0], "graph": [-1.0, 0.3], "see": [0.3, -1]})
 TEXTS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs in ("text", "bm25", "vectors")]
 MODELS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]

@@ -1,0 +1,1 @@
+from tests.trainables.difficulty.conftest import dialogues, docstrings  # noqa: F401
