@@ -27,7 +27,10 @@ settings.register_profile(
 settings.load_profile("reproducible")
 settings.register_profile("costly", max_examples=5, phases=[Phase.generate])
 
-collect_ignore = ["faults/injected"]  # its sitecustomize is no test, and Debian's Python has imported one of its own
+collect_ignore = [
+    "faults/injected",  # its sitecustomize is no test, and Debian's Python has imported one of its own
+    "toy",  # a plug-in, which registers what it has when it is imported
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
