@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from trainables.text.trec_files import parse_number
+from trainables.text.text_files import parse_number
 
 if TYPE_CHECKING:
     import pandas as pd

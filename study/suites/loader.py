@@ -107,7 +107,7 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
     Raises:
         UserError: if something is wrong; the message has one line for each error.
     """
-    own, others = _OwnSettings(source), list[str]()
+    own, others = _OwnSettings(), list[str]()
     for override in overrides:
         if not own.take_override(override):
             others.append(override)
@@ -140,17 +140,13 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
 class _OwnSettings:
     """Settings of a study file that a suite has itself, and from which it makes those of its studies.
 
-    Args:
-        source: name of the suite file, for messages.
-
     Attributes:
         name: name of the suite, if the command line gives one.
         output: folder of the suite and place of the remote copies, as far as they are given.
         project: W&B project, if one is given.
     """
 
-    def __init__(self, source: str) -> None:
-        self._source = source
+    def __init__(self) -> None:
         self.name: str | None = None
         self.output: dict[str, str | None] = {}
         self.project: str | None = None

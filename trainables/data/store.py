@@ -6,6 +6,7 @@ sources takes seconds, so a pointer in `<cache>/sources/` maps unchanged sources
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ _OVERLAPS_FORMAT = 2
 
 
 @dataclass(frozen=True)
-class PreparedDataset:
+class PreparedDataset(ABC):
     """Prepared data: a folder of tables and metadata."""
 
     fingerprint: str
@@ -50,8 +51,9 @@ class PreparedDataset:
         )
         return overlaps
 
+    @abstractmethod
     def _group_texts(self) -> dict[str, SplitTexts]:
-        raise NotImplementedError
+        """Return the texts of each split, which the splits must not share."""
 
     def _read_table(self, name: str, columns: list[str] | None = None) -> "pd.DataFrame":
         import pandas as pd

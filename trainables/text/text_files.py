@@ -1,6 +1,7 @@
 """Text files, plain or gzipped: every mistake raises an error that names the file and the line."""
 
 import gzip
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ MAX_LINE_BYTES = 10_000_000
 MAX_QUOTED_LENGTH = 60
 """Most characters of a file's text that an error quotes."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
 
 
@@ -37,6 +39,16 @@ def quote_text(text: str) -> str:
         'a long text a long text a long text a long text a long te...'
     """
     return repr(text if len(text) <= MAX_QUOTED_LENGTH else text[: MAX_QUOTED_LENGTH - 3] + "...")
+
+
+def parse_number(text: str) -> float:
+    """Return a decimal number, or NaN if the text is none; Python's own parser would take 1_0 for 10.
+
+    Example:
+        >>> parse_number("-2.5e-3"), parse_number("1_0"), parse_number("inf")
+        (-0.0025, nan, nan)
+    """
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 @contextmanager

@@ -15,7 +15,6 @@ A line of qrels is `query iteration document grade`.
 import csv
 import io
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +33,7 @@ from trainables.text.text_files import (
     FileLocation,
     decode_text,
     open_binary,
+    parse_number,
     quote_text,
 )
 from trainables.utils.arrays import Bools, Floats, Ints
@@ -57,7 +57,6 @@ _RANKS = (
     f"ranks from 1, each once in a query, since three columns are {_RANKED!r}; a run with scores has {_RUN!r}; without "
     "the third column, the order of the file counts"
 )
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BLOCK_BYTES = 1 << 22
 _LINES_PER_BLOCK = 1 << 16
 """Lines that are Python objects at once, when a file is written."""
@@ -248,16 +247,6 @@ def is_run_with_tag(path: Path, tag: str) -> bool:
     """Return whether the first line of a file is that of a run in the format of TREC with this tag."""
     fields = read_head(path).partition("\n")[0].split()
     return len(fields) == _RUN_FIELDS and (fields[1], fields[-1]) == ("Q0", tag)
-
-
-def parse_number(text: str) -> float:
-    """Return a decimal number, or NaN if the text is none; Python's own parser would take 1_0 for 10.
-
-    Example:
-        >>> parse_number("-2.5e-3"), parse_number("1_0"), parse_number("inf")
-        (-0.0025, nan, nan)
-    """
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 def _read_blocks(path: Path, kind: str, formats: Sequence[str]) -> "Iterator[pd.DataFrame]":

@@ -12,12 +12,12 @@ def load_dataset(name: str, key: str, required: bool = True) -> Any:
     """Return the dataset of this id.
 
     Args:
-        name: Id of the dataset.
-        key: Key or option that names it, for errors.
-        required: Whether an unknown id is an error. If False, None is returned.
+        name: id of the dataset.
+        key: key or option that names it, for errors.
+        required: whether an unknown id is an error. If False, None is returned.
 
     Raises:
-        UserError: If the package is not installed, or does not know the dataset.
+        UserError: if the package is not installed, or does not know the dataset.
     """
     try:
         import ir_datasets
@@ -36,7 +36,7 @@ def read_records(name: str, source: Any, kind: str, key: str, convert: Callable[
     """Yield all converted records of a kind: "docs", "queries" or "qrels".
 
     Raises:
-        UserError: If they cannot be downloaded or read.
+        UserError: if they cannot be downloaded or read.
     """
     try:
         yield from map(convert, getattr(source, f"{kind}_iter")())
