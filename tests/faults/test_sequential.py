@@ -22,8 +22,15 @@ SEQUENTIAL = (
     "confirm.group_size=2",
     "analysis.seeds=own",
 )
-BY_EQUIVALENCE = ("analysis.margin=0.9", "analysis.seeds=own", "confirm.seeds=9", "confirm.group_size=3")
-"""All differences are within the margin, so the first look or the second decides."""
+BY_EQUIVALENCE = (
+    "analysis.margin=0.9",
+    "analysis.seeds=own",
+    "confirm.seeds=9",
+    "confirm.group_size=3",
+    "training.learning_rate=0.005",
+)
+"""All differences are within the margin, so the first look or the second decides. At the quick study's rate so short a
+training gives LS the values of BERT everywhere, which is not decided."""
 
 
 @pytest.fixture(scope="module")

@@ -39,9 +39,9 @@ def test_a_killed_suite_ends_with_the_same_bytes(tmp_path: Path) -> None:
     assert alone.returncode == 0, alone.stdout + alone.stderr
     assert len(records(left_alone)) == N_RECORDS
     known = list[dict[str, int]]()
-    for moment in sorted(draw.sample(range(2, N_RECORDS - 4), KILLS)):
+    for moment in sorted(draw.sample(range(2, N_RECORDS - 24), KILLS)):
         process = start(killed, moment)
-        time.sleep(draw.uniform(0, 2))
+        time.sleep(draw.uniform(0, 1))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         known.append(records(killed))
