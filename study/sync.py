@@ -17,8 +17,8 @@ from contextlib import closing
 from pathlib import Path
 
 from analysis.readers.wandb_server import ProjectAddress, ServerError, connect
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
-from study.records.run_store import RunStore
+from records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
+from study.folder.run_store import RunStore
 from study.tracking import Tracking, WandbLogger
 from study.tracking.backfill import backfill_evaluations, forget_absent_runs
 from study.tracking.payload import DOCUMENTS, read_project
@@ -53,7 +53,7 @@ def _sync_folder(folder: Path, project: str | None, entity: str | None) -> int:
     """
     if (folder / PLAN_FILE).is_file() or not (folder / SUITE_FILE).is_file():
         return sync_study(folder, project, entity)
-    studies = read_suite_plan(folder / SUITE_FILE)["studies"]
+    studies = read_suite_plan(folder / SUITE_FILE).document["studies"]
     if project is not None and len({study["project"] for study in studies}) > 1:
         raise UserError("--project", project, "none, since the studies of this suite need projects of their own")
     places = [folder / study["key"] for study in studies]
@@ -82,7 +82,7 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         group=own.group,
         folder=folder,
         own=project is None and entity is None,
-        plugins=read_plan(folder / PLAN_FILE).get("settings", {}).get("plugins", ()),
+        plugins=read_plan(folder / PLAN_FILE).document["settings"].get("plugins", ()),
     )
     load_plugins(tracking.plugins, f"{folder / PLAN_FILE}: plugins")
     run_ids = run_store.list_run_ids()

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(
     path.parent
-    for top in ("analysis", "search_spaces", "study", "trainables")
+    for top in ("analysis", "records", "search_spaces", "study", "trainables")
     for path in (ROOT / top).rglob("__init__.py")
 )
 FILES = sorted(path for package in PACKAGES for path in package.glob("*.py"))

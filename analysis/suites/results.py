@@ -8,18 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analysis.data.json_files import read_object
 from analysis.data.results import Results
 from analysis.readers.results import read_server
 from analysis.readers.source import read_folder
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import PREFIX, Connection, ProjectAddress, connect
-from analysis.suites.plan import PlannedStudy, SuitePlan
+from records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
+from records.suite_plan import PlannedStudy, SuitePlan
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import hash_json
-
-PLAN_FILE = "suite.json"
-"""Plan of a suite, in its folder and in that of each of its studies."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +37,7 @@ class SuiteResults:
 
 def is_suite_folder(source: str) -> bool:
     """Return whether a source is the folder of a suite, and not that of one of its studies."""
-    return Path(source, PLAN_FILE).is_file() and not Path(source, "plan.json").is_file()
-
-
-def read_suite_plan(path: Path) -> tuple[SuitePlan, str]:
-    """Read the plan of a suite, and return it with its hash.
-
-    Raises:
-        UserError: if the file is damaged.
-    """
-    stored = read_object(path)
-    plan_hash = hash_json(stored.get("plan"))
-    if stored.get("hash", plan_hash) != plan_hash:
-        raise UserError(str(path), "its hash is not the plan's", "a plan as the suite wrote it")
-    return _parse_plan(stored.get("plan"), str(path)), plan_hash
+    return Path(source, SUITE_FILE).is_file() and not Path(source, PLAN_FILE).is_file()
 
 
 def read_suite_folder(folder: Path) -> SuiteResults:
@@ -63,10 +46,11 @@ def read_suite_folder(folder: Path) -> SuiteResults:
     Raises:
         UserError: if a file is damaged.
     """
-    plan, plan_hash = read_suite_plan(folder / PLAN_FILE)
+    stored = read_suite_plan(folder / SUITE_FILE)
+    plan = _parse_plan(stored.document, str(folder / SUITE_FILE))
     places = {study.key: folder / study.key for study in plan.studies}
     studies = {key: read_folder(place) for key, place in places.items() if _is_study(place)}
-    return SuiteResults(plan, plan_hash, studies, folder)
+    return SuiteResults(plan, stored.hash, studies, folder)
 
 
 @contextmanager

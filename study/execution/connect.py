@@ -23,7 +23,7 @@ from trainables.utils import interruption
 from trainables.utils.errors import UserError
 from trainables.utils.plugins import list_plugin_paths
 
-_PACKAGE_NAMES = ("study", "trainables", "search_spaces", "analysis")
+_PACKAGE_NAMES = ("study", "trainables", "search_spaces", "analysis", "records")
 """Packages of this project that trials import."""
 _CONNECT_TIMEOUT_S = 10.0
 """Seconds that the cluster's port has to answer."""

@@ -16,7 +16,7 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from study.execution import nodes
-from study.records.run_name import format_run_name
+from study.folder.run_name import format_run_name
 
 _POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the cluster."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from study.records.run_name import format_run_name
-from study.records.run_record import SPLITS, Split
+from records.run_record import SPLITS, Split
+from study.folder.run_name import format_run_name
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.utils.console import print_line

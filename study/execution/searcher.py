@@ -10,12 +10,12 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
+from records import run_record
 from study.execution.failure import TrialFailure, classify_failure
 from study.execution.trainable import make_failed_record
 from study.execution.trial_runner import StudyTrials, TrialRunner
-from study.records import run_record
-from study.records.provenance import get_commit, get_versions
-from study.records.run_name import format_run_name
+from study.folder.provenance import get_commit, get_versions
+from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import ray
 
+from records.run_record import encode_scores
 from study.execution.nodes import register_hosts
-from study.records.provenance import get_hardware, get_versions
-from study.records.run_name import format_run_name
-from study.records.run_record import encode_scores
+from study.folder.provenance import get_hardware, get_versions
+from study.folder.run_name import format_run_name
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
 from trainables.specs.plugin import get_trainable

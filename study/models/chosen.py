@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from analysis.readers.results import read_records
 from analysis.tables.main import ReportData, build_report_data
+from records.plan_file import PLAN_FILE
 from study.config.schema import Study
 from study.config.systems import UNTRAINED
-from study.records.plan_file import PLAN_FILE
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.choice import select_best_run
 from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.specs.base import RunSpec

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.data.scores import read_scores
 from analysis.rendering.model_card import ModelFacts, render_model_card
 from analysis.tables.main import ReportData
+from records.run_record import get_scores_path, read_run_record
+from records.scores import read_scores
 from study.config.schema import Study
 from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_finished_study, select_run
 from study.models.weights import load_final_weights
 from study.plan.study_file import get_model_label
-from study.records.run_record import get_scores_path, read_run_record
 from trainables.models.pretrained import read_licence
 from trainables.reranking.models import ENSEMBLE_FILE
 from trainables.specs.plugin import ExportedModel, get_trainable

@@ -4,13 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.data.results import SETUP_KEY
+from records.plan_file import PLAN_FILE, RESTORE_HINT, SETUP_KEY, read_plan
+from records.run_record import has_test_scores
 from study.config.loader import Study
 from study.config.spaces import list_hyperparameters, list_unused_settings
 from study.config.systems import UNTRAINED, get_baseline, get_systems, list_default_comparisons, list_trained_scores
 from study.plan.diff import list_changed_settings
-from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
-from study.records.run_record import has_test_scores
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
@@ -103,7 +102,7 @@ def check_folder(study: Study, folder: Path) -> None:
         UserError: if the folder contains results of another study, results without a plan, or other files.
     """
     if (folder / PLAN_FILE).is_file():
-        earlier = read_plan(folder / PLAN_FILE)
+        earlier = read_plan(folder / PLAN_FILE).document
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
     elif any(folder.glob("runs/*/record.json")):
@@ -159,7 +158,7 @@ def register_plan(
     check_folder(study, folder)
     plan, changes = build_plan(study, model_digest, data), list[str]()
     if (folder / PLAN_FILE).is_file():
-        earlier = read_plan(folder / PLAN_FILE)
+        earlier = read_plan(folder / PLAN_FILE).document
         plan["version"] = earlier["version"]
         added = earlier.get("exploratory", [])
         if added:
@@ -195,7 +194,7 @@ def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) 
     check_folder(study, folder)
     if not (folder / PLAN_FILE).is_file():
         return
-    earlier = read_plan(folder / PLAN_FILE)
+    earlier = read_plan(folder / PLAN_FILE).document
     settings, curriculum, training = earlier["settings"], study.curriculum, study.training
     if training.precision == "auto":
         training = training.model_copy(update={"precision": settings["training"]["precision"]})

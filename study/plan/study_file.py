@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from records.plan_file import STUDY_FILE
 from study.config.schema import Study
-from study.records.plan_file import STUDY_FILE
 from study.utils.console import print_line
 from trainables.utils.files import get_last_name, read_head, write_atomically
 

@@ -10,6 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from records.plan_file import STUDY_FILE
+from records.suite_plan import PublishedResults
 from study.config.loader import load_layered_study, load_study
 from study.config.schema import Study
 from study.config.sources import (
@@ -20,9 +22,8 @@ from study.config.sources import (
     parse_override,
     read_toml,
 )
-from study.records.plan_file import STUDY_FILE
 from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
-from study.suites.published import Published, read_published
+from study.suites.published import read_published
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
 
@@ -69,7 +70,7 @@ class Suite(NamedTuple):
     axes: dict[str, list[str]]
     planned: tuple[SuiteStudy, ...]
     studies: tuple[SuiteStudy, ...]
-    published: Published | None
+    published: PublishedResults | None
     expected: SuiteExpectations = SuiteExpectations()
 
 

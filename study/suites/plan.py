@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from analysis.data.plan import Plan
-from analysis.suites.plan import SuitePlan
+from records.plan import Plan
+from records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
+from records.run_record import has_test_scores
+from records.suite_plan import SuitePlan
 from study.plan.analysis_plan import build_plan
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
-from study.records.run_record import has_test_scores
 from study.suites.loader import Suite, SuiteStudy
 from study.utils.console import print_line
 from trainables.utils.errors import UserError
@@ -29,7 +29,7 @@ def build_suite_plan(suite: Suite) -> dict[str, Any]:
         "alpha": first.alpha,
         "correction": first.correction,
         "studies": [_describe_study(each) for each in suite.planned],
-        "published": suite.published.model_dump() if suite.published else None,
+        "published": suite.published,
     }
     return SuitePlan.model_validate(document).model_dump(mode="json")
 
@@ -65,7 +65,7 @@ def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
     plan_hash = hash_json(plan)
     for folder in (suite.folder, *(each.study.folder for each in suite.studies)):
         try:
-            is_current = (folder / SUITE_FILE).is_file() and read_suite_plan(folder / SUITE_FILE) == plan
+            is_current = (folder / SUITE_FILE).is_file() and read_suite_plan(folder / SUITE_FILE).document == plan
         except UserError as error:
             print_line(f"{str(error).partition('; expected')[0]}; it is written again from a copy")
             is_current = False
@@ -112,9 +112,8 @@ def _read_earlier(suite: Suite) -> dict[str, Any] | None:
     plans, errors = list[dict[str, Any]](), list[UserError]()
     for folder in (suite.folder, *(suite.folder / each.key for each in suite.planned)):
         try:
-            plans.append(read_suite_plan(folder / SUITE_FILE))
-        except FileNotFoundError:
-            continue
+            if (folder / SUITE_FILE).is_file():
+                plans.append(read_suite_plan(folder / SUITE_FILE).document)
         except UserError as error:
             errors.append(error)
     if errors and not plans:

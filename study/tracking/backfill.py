@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 from itertools import product
 
-from study.records.run_record import SPLITS
-from study.records.run_store import RunStore
+from records.run_record import SPLITS
+from study.folder.run_store import RunStore
 from study.tracking.client import WandbLogger
 from study.tracking.payload import DOCUMENTS, make_document_payload
 from study.tracking.sync_state import clear_synced, get_document_path, get_evaluation_path, is_evaluation_synced

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from study.records.run_record import Split
+from records.run_record import Split
 from study.tracking.agent_env import remove_sweep_variables
 from study.tracking.payload import Document
 from study.tracking.tracking_settings import Tracking

@@ -11,7 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from study.records.run_record import SPLITS, Split, read_run_record
+from records.run_record import SPLITS, Split, read_run_record
 from study.tracking import offline_files, sync_state
 from study.tracking.payload import (
     Document,

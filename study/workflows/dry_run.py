@@ -8,20 +8,20 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from analysis.data.plan import Plan, PlannedFamily
+from records.plan import Plan, PlannedFamily
+from records.plan_file import PLAN_FILE
+from records.run_record import Split
 from study.config.schema import Study
 from study.config.spaces import chooses_by_scores, count_configurations
 from study.config.systems import get_systems
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
+from study.folder.run_store import RunStore
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.records.plan_file import PLAN_FILE
-from study.records.run_record import Split
-from study.records.run_store import RunStore
 from study.utils.console import print_line
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from study.records.kept_models import MODELS_FOLDER, keep_model, open_kept_models
+from study.folder.kept_models import MODELS_FOLDER, keep_model, open_kept_models
 from study.scheduling.study_scheduler import StudyScheduler
 from trainables.storage import open_storage
 

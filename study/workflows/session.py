@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.data.plan import Plan
+from records.plan import Plan
+from records.plan_file import PLAN_FILE, read_plan
+from records.run_record import SPLITS
+from records.search_log import read_searches, write_search_log
 from study.config.loader import Study
 from study.execution.trial_runner import StudyTrials, TrialRunner
-from study.records.plan_file import PLAN_FILE, read_plan
-from study.records.run_record import SPLITS
-from study.records.run_store import RunStore
-from study.records.search_log import read_search_log, write_search_log
+from study.folder.run_store import RunStore
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.sweep_trials import read_frozen_ids, read_sweep_trials
@@ -61,7 +61,7 @@ class StudySession:
             run_store,
             opened.plan_hash,
             lambda: find_exhausted_budget(self._study, self._clock, run_store),
-            read_search_log(self._study.folder),
+            read_searches(self._study.folder),
             sweep_params,
             _read_sequential_plan(self._study),
         )
@@ -186,7 +186,7 @@ def run_trials(studies: Sequence[StudyTrials], cluster: str | None, view: LiveVi
 
 
 def _read_sequential_plan(study: Study) -> Plan | None:
-    return Plan.model_validate(read_plan(study.folder / PLAN_FILE)) if study.confirm.group_size else None
+    return Plan.model_validate(read_plan(study.folder / PLAN_FILE).document) if study.confirm.group_size else None
 
 
 def make_tracking(study: Study) -> Tracking:

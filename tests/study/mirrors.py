@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.readers.wandb_offline import PROVENANCE
-from study.records import run_record as record
+from records import run_record as record
 from study.tracking import Tracking, WandbLogger
 from wandb_server import ServerRun
 
@@ -48,7 +47,7 @@ def whole(run: ServerRun, folder: Path, splits: tuple[record.Split, ...] = SPLIT
     assert run.steps == list(range(len(run.history)))
     wanted = {key: value for entry in entries for key, value in entry["summary"].items()}
     assert {key: run.summary.get(key) for key in wanted} == wanted
-    assert run.config == entries[0]["config"] | {key: entries[0][key] for key in PROVENANCE if key in entries[0]}
+    assert run.config == record.get_settings(entries[0])
     files = {f"scores-{split}-{run.id}": record.get_scores_path(folder, run.id, split) for split in splits}
     expected = {name: {"scores.parquet": path.read_bytes()} for name, path in files.items() if path.is_file()}
     assert run.artifacts == expected

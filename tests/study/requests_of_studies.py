@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from records import run_record as record
 from study.config.loader import Study, load_study
 from study.execution.checkpoint_evictor import CheckpointEvictor
-from study.records import run_record as record
-from study.records.remote import RemoteRecords
-from study.records.run_store import RunStore
+from study.folder.remote import RemoteRecords
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import RESOLVED

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from records import run_record as record
 from study.config.schema import Study
 from study.config.study_class import get_study_class
-from study.records import run_record as record
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import RESOLVED, STUDY, Labels

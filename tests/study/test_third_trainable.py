@@ -22,10 +22,10 @@ from analysis.readers.results import read_records
 from analysis.readers.source import read_folder
 from analysis.rendering.sections import build_main_section
 from analysis.tables.main import build_report_data
+from records import run_record as record
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution import tuner as execute
-from study.records import run_record as record
 from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview

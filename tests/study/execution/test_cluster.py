@@ -16,7 +16,7 @@ from study.config.loader import load_study
 from study.execution import connect as joining
 from study.execution import nodes
 from study.execution.node_monitor import NodeMonitor
-from study.records.run_name import format_run_name
+from study.folder.run_name import format_run_name
 from tests.study.command import called
 from trainables.specs.base import Environment
 from trainables.utils.errors import UserError

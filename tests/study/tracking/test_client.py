@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.sync import main as sync
 from study.tracking import Tracking, WandbLogger
 from study.tracking.backfill import backfill_evaluations

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from records import run_record as record
 from search_spaces.registry import get_study_type
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.study_class import get_study_class
+from study.folder.run_store import RunStore
 from study.plan.analysis_plan import build_plan
-from study.records import run_record as record
-from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ResolvedInputs
 from study.wandb_sweeps.run_configuration import run_configuration

@@ -169,30 +169,6 @@ def read_scores_and_labels(path: Path, split: str) -> tuple[Floats, Floats]:
     return scores[is_candidate], relevant[is_candidate]
 
 
-def list_splits(path: Path) -> list[str]:
-    """List the splits that a file has scores of.
-
-    The file's statistics are sufficient where every row group is of one split.
-    """
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
-    splits: dict[str, None] = {}
-    try:
-        with ParquetFile(path) as file:
-            column = file.schema_arrow.names.index("split")
-            for number in range(file.num_row_groups):
-                statistics = file.metadata.row_group(number).column(column).statistics
-                if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                    splits[str(statistics.min)] = None
-                else:
-                    part = file.read_row_group(number, columns=["split"]).column(0)
-                    splits |= dict.fromkeys(map(str, part.unique().to_pylist()))
-    except (OSError, ValueError, ArrowException) as error:
-        raise _make_read_error(path, error, ["split"]) from error
-    return list(splits)
-
-
 def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) -> Any:
     """Read the columns of a file, and those of `optional` that it has."""
     from pyarrow import ArrowException

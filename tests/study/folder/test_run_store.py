@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.records import run_record as record
-from study.records.run_store import RunStore
+from records import run_record as record
+from study.folder.run_store import RunStore
 from tests.analysis.similarity import similarities
 from tests.study.driving import empty_folder
 from trainables.metrics import average_precision, get_measure, recall_at, spearman

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from study.records import run_record as record
+from records import run_record as record
 from tests.damages import DAMAGES
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
@@ -191,7 +191,7 @@ def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at:
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from study.records import run_record
+from records import run_record
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == {at!r}:

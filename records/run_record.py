@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.data import json_files
+from records.json_files import EXPECTED, read_object
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_atomically, write_json
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
+PROVENANCE = ("versions", "commit", "hardware", "ray")
+"""Keys of a record beside its configuration that the report and W&B have in the configuration."""
+History = list[dict[str, Any]]
+"""Learning curve: one row for each number of instances."""
 _FILES = {"dev": ("record.json", "scores.parquet"), "test": ("test.json", "test_scores.parquet")}
 _HISTORY_FILE = "history.json"
 READER_THREADS = 8
@@ -88,27 +92,40 @@ def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> di
     """
     path = get_run_folder(study_folder, run_id) / _FILES[split][0]
     try:
-        record = read_json(path)
+        record = read_object(path)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise _make_damage_error(path, str(error)) from None
-    if not isinstance(record, dict) or not isinstance(record.get("state"), str):
-        raise _make_damage_error(path, "it has no state of a run")
-    if not isinstance(record.get("summary"), dict):
-        raise _make_damage_error(path, "it has no summary of a run")
+    for key, kind in (("state", str), ("summary", dict), ("config", dict)):
+        if not isinstance(record.get(key), kind):
+            raise _make_damage_error(path, f"it has no {key} of a run")
     return record
 
 
-def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
-    """Return the rows of the learning curve of a run; empty if there is no record.
+def get_settings(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a record and what is known of its provenance."""
+    return record["config"] | {key: record[key] for key in PROVENANCE if key in record}
+
+
+def get_summary(record: dict[str, Any], split: Split) -> dict[str, Any]:
+    """Return the summary of an evaluation. A failed test leaves the results of the training unchanged."""
+    summary: dict[str, Any] = record["summary"]
+    if split == "dev" or record["state"] == "finished":
+        return summary
+    return {f"test/{key}": value for key, value in summary.items() if key in ("state", "error")}
+
+
+def read_history(study_folder: Path, run_id: str) -> History:
+    """Return the rows of the learning curve of a run; empty if there is no record, or one without a curve.
 
     Raises:
         UserError: if the curve is damaged or missing.
     """
-    record = read_run_record(study_folder, run_id)
-    path = get_run_folder(study_folder, run_id) / _HISTORY_FILE
-    return json_files.read_history(path, record.get("history_sha256")) if record else []
+    record, path = read_run_record(study_folder, run_id), get_run_folder(study_folder, run_id) / _HISTORY_FILE
+    if record is None or "history_sha256" not in record:
+        return []
+    _check_file(path, record["history_sha256"])
+    rows: History = read_json(path)
+    return rows
 
 
 def is_run_finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
@@ -144,9 +161,6 @@ def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
             record = read_run_record(study_folder, run_id, split)
             if record is None or record["state"] != "finished":  # another process may be repeating it
                 continue
-            if not isinstance(record.get("config"), dict):
-                path = get_run_folder(study_folder, run_id) / _FILES[split][0]
-                raise _make_damage_error(path, "it has no configuration of a run")
             _check_file(get_scores_path(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
             if "history_sha256" in record:
                 _check_file(get_run_folder(study_folder, run_id) / _HISTORY_FILE, record["history_sha256"])
@@ -165,4 +179,4 @@ def _check_file(path: Path, recorded_hash: str) -> None:
 
 
 def _make_damage_error(path: Path, problem: str) -> UserError:
-    return UserError(str(path), problem, "a file as the study wrote it; rerun the study to recreate it")
+    return UserError(str(path), problem, EXPECTED)
