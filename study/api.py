@@ -133,7 +133,7 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
         from study.suites.run import run_suite
 
         return run_suite(study, time.monotonic())
-    from study.workflows.run_study import run_study
+    from study.workflows.session import run_study
 
     return run_study(study, time.monotonic())
 

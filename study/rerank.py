@@ -89,9 +89,6 @@ def _build_parser() -> argparse.ArgumentParser:
 def rerank_run(options: argparse.Namespace) -> None:
     """Re-rank the run with a saved model, or with that of a study's system, which is exported for the time being.
 
-    Args:
-        options: the options of the command line, all of them.
-
     Raises:
         UserError: an option or an input is wrong.
     """

@@ -11,15 +11,18 @@ if __name__ == "__main__":
     interruption.start_command("study.run")  # before imports that take time
 
 import argparse
+import json
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from study.config.loader import Study, list_known_keys, load_study
 from study.config.sources import list_shipped_studies, list_shipped_suites, split_arguments
 from study.suites.loader import Suite, is_suite, load_suite
+from study.utils.console import print_line
 from study.utils.error_text import IncompleteError, format_redacted_traceback
 from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors
 from trainables.utils.errors import UserError, is_disk_full
@@ -33,11 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Command:
-    """One call of the command; after the study is read, its messages name the study's folder.
-
-    Args:
-        options: the parsed command line.
-    """
+    """One call of the command; after the study is read, its messages name the study's folder."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options, self._start_time = options, time.monotonic()
@@ -80,15 +79,13 @@ class _Command:
         elif options.export_trec is not None:
             _export_trec(study.folder, Path(options.export_trec).expanduser())
         elif options.dry_run:
-            from study.workflows.dry_run import print_preview
-
-            print_preview(study, options.estimate_cost, options.json)
+            self._print_preview(study)
         elif options.prepare:
             from study.workflows.prepare_data import prepare_study_data
 
             prepare_study_data(study)
         else:
-            from study.workflows.run_study import run_study
+            from study.workflows.session import run_study
 
             run_study(study, self._start_time)
 
@@ -102,14 +99,8 @@ class _Command:
         self._folder = suite.folder
         if options.sweep or options.export_sweep is not None:
             raise UserError("command line", "a suite with a sweep", "a study file, whose search a sweep can take over")
-        if options.dry_run and options.study and len(suite.studies) == 1:
-            from study.workflows.dry_run import print_preview
-
-            print_preview(suite.studies[0].study, options.estimate_cost, options.json)
-        elif options.dry_run:
-            from study.suites.preview import print_suite_preview
-
-            print_suite_preview(suite, options.estimate_cost, options.json)
+        if options.dry_run:
+            self._print_preview(suite.studies[0].study if options.study and len(suite.studies) == 1 else suite)
         elif options.export_trec is not None:
             for each in suite.studies:
                 _export_trec(each.study.folder, Path(options.export_trec).expanduser() / each.key)
@@ -121,6 +112,20 @@ class _Command:
             from study.suites.run import run_suite
 
             run_suite(suite, self._start_time)
+
+    def _print_preview(self, planned: Study | Suite) -> None:
+        """Print a preview as text, or as JSON for other programs."""
+        from study.suites.preview import build_suite_preview
+        from study.workflows.dry_run import build_preview
+
+        estimate_cost, as_json = self._options.estimate_cost, self._options.json
+        log: Callable[[str], None] = (lambda line: None) if as_json else print_line
+        preview: dict[str, Any] = (
+            build_suite_preview(planned, estimate_cost, log)
+            if isinstance(planned, Suite)
+            else build_preview(planned, estimate_cost, log)
+        )
+        print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
     def describe_interruption(self) -> str:
         """Return the number of finished runs and the advice to resume."""

@@ -97,10 +97,6 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
     The workers need this project's packages and the plug-ins. A job brings them in its working directory; any other
     command sends them.
 
-    Args:
-        study: the study that will run there.
-        cluster: `auto` or HOST:PORT.
-
     Raises:
         UserError: nothing answers there, the cluster refuses this command, or the study's folders are inside the job's
             temporary working directory.
@@ -141,30 +137,21 @@ def connect(cluster: str, metadata: dict[str, str], folder: Path, kept: str = "f
             )
         except ray.exceptions.AuthenticationError:
             found = "the cluster requires a token, but none is set"
-            raise UserError(_format_cluster(cluster), found, _TOKEN_HINT) from None
+            raise UserError(f"cluster {cluster}", found, _TOKEN_HINT) from None
         except (ConnectionError, RuntimeError) as error:
             if "could not find any running" in str(error).lower():
                 expected = "one that was started with ray start --head, or its HOST:PORT"
-                raise UserError(_format_cluster(cluster), "no Ray cluster on this machine", expected) from None
+                raise UserError(f"cluster {cluster}", "no Ray cluster on this machine", expected) from None
             found = "no Ray cluster of this version, or it refuses this command's token"
             raise UserError(
-                _format_cluster(cluster), found, f"the port of ray start --head; if it has a token, {_TOKEN_HINT}"
+                f"cluster {cluster}", found, f"the port of ray start --head; if it has a token, {_TOKEN_HINT}"
             ) from None
     head = ray.get_runtime_context().gcs_address
     threading.Thread(target=_exit_on_lost_head, args=(head, ray.is_initialized, folder, kept), daemon=True).start()
 
 
-def _exit_on_lost_head(
-    head_address: str, is_connected: Callable[[], bool], folder: Path, kept: str = "finished runs"
-) -> None:
-    """End the command when the head node is lost, because calls to Ray never return then.
-
-    Args:
-        head_address: HOST:PORT of the head node.
-        is_connected: returns False once this process has left the cluster.
-        folder: the study's folder, for the message.
-        kept: what is kept there, for the message.
-    """
+def _exit_on_lost_head(head_address: str, is_connected: Callable[[], bool], folder: Path, kept: str) -> None:
+    """End the command when the head node is lost, because calls to Ray never return then."""
     last_answer_time = time.monotonic()
     while is_connected():
         time.sleep(_POLL_INTERVAL_S)
@@ -188,10 +175,6 @@ def _build_job_metadata(study: Study) -> dict[str, str]:
 
 
 _TOKEN_HINT = "RAY_AUTH_MODE=token with the cluster's token in ~/.ray/auth_token or RAY_AUTH_TOKEN"
-
-
-def _format_cluster(cluster: str) -> str:
-    return f"cluster {cluster}"
 
 
 def _read_job_environment() -> dict[str, Any]:
@@ -231,7 +214,7 @@ def _check_port(cluster: str) -> None:
     """
     if cause := _get_connection_error(cluster, timeout=_CONNECT_TIMEOUT_S):
         expected = "HOST:PORT as ray start --head printed it, reachable from here"
-        raise UserError(_format_cluster(cluster), f"does not answer ({cause})", expected)
+        raise UserError(f"cluster {cluster}", f"does not answer ({cause})", expected)
 
 
 def _get_connection_error(cluster: str, timeout: float) -> str | None:

@@ -16,6 +16,7 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from study.execution import nodes
+from study.execution.slots import compute_capacity
 from study.folder.run_name import format_run_name
 
 _POLL_INTERVAL_S = 1.0
@@ -71,7 +72,7 @@ class NodeMonitor(Callback):
             self._log(f"{_format_count(joined, 'node')} joined ({len(living)} in total)")
         if living.keys() != self._known_nodes.keys():
             self._known_nodes = living
-            self._on_resize(nodes.compute_capacity(self._trial_resources, living.values()))
+            self._on_resize(compute_capacity(self._trial_resources, living.values()))
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Ask the trial's process for its node. It answers before it starts to train."""

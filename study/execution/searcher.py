@@ -111,13 +111,7 @@ class StudySearcher(Searcher):
         """Do nothing: the end of a trial goes to `handle_result` or `handle_failure`, see `TrialCallback`."""
 
     def handle_result(self, trial_id: str, record: str, scores: bytes) -> None:
-        """Record the result of a finished trial and end the trial.
-
-        Args:
-            trial_id: Tune's id of the trial.
-            record: run record as JSON.
-            scores: content of the file of scores.
-        """
+        """Record the result of a finished trial and end the trial."""
         with self._capture_errors():
             attempt, entry = self._attempts.pop(trial_id), json.loads(record)
             run_record.write_run_record(attempt.owner.scheduler.folder, attempt.request.split, entry, scores)

@@ -23,7 +23,7 @@ from study.execution import nodes
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
 from study.execution.searcher import StudySearcher, TrialCallback
-from study.execution.slots import get_local_concurrency
+from study.execution.slots import get_local_concurrency, get_trial_resources
 from study.execution.trainable import StudyTrainable
 from study.execution.trial_runner import TrialRunner
 from study.utils.console import print_line
@@ -134,10 +134,6 @@ class _SilentProgressCallback(TrialProgressCallback):
 def run_trials(runner: TrialRunner, cluster: str | None) -> None:
     """Run the remaining trials.
 
-    Args:
-        runner: the trials, of which some are left.
-        cluster: address of the cluster that this process is connected to, or None for this machine.
-
     Raises:
         KeyboardInterrupt: Tune returned before the end, for example after SIGUSR1.
     """
@@ -164,12 +160,12 @@ def _run_tuner(runner: TrialRunner, cluster: str | None, concurrent: int) -> Non
         if study.resources.concurrent is None:
             limiter.max_concurrent = capacity
 
-    monitor = NodeMonitor(nodes.get_trial_resources(study), print_line, resize) if cluster is not None else None
+    resources = get_trial_resources(study)
+    monitor = NodeMonitor(resources, print_line, resize) if cluster is not None else None
     searcher = StudySearcher(runner, monitor.is_node_lost if monitor else None)
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
-    resources = {"cpu": study.training.threads, "gpu": study.resources.gpu}
     tune.Tuner(
-        tune.with_resources(StudyTrainable, resources),
+        tune.with_resources(StudyTrainable, tune.PlacementGroupFactory([resources])),
         tune_config=tune.TuneConfig(
             search_alg=limiter, num_samples=-1, scheduler=_KeepActorsAliveScheduler(concurrent), reuse_actors=True
         ),

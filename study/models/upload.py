@@ -30,10 +30,6 @@ def check_repository(name: str) -> None:
 def push_to_hub(folder: Path, name: str) -> str:
     """Upload a folder to a repository, which is created as a private one if it does not exist.
 
-    Args:
-        folder: folder of the model.
-        name: OWNER/NAME.
-
     Returns:
         The URL of the repository.
 

@@ -94,10 +94,6 @@ def _build_families(study: Study, comparisons: list[list[str]]) -> list[dict[str
 def check_folder(study: Study, folder: Path) -> None:
     """Check that a folder is empty or belongs to this study, before any computation starts.
 
-    Args:
-        study: the study.
-        folder: folder for its results; it need not exist.
-
     Raises:
         UserError: if the folder contains results of another study, results without a plan, or other files.
     """

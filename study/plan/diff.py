@@ -11,10 +11,6 @@ _MAX_VALUE_LENGTH = 60
 def list_changed_settings(old_plan: Mapping[str, Any], new_plan: Mapping[str, Any]) -> list[str]:
     """Return every changed setting as text, such as `search.epsilon [0.1] -> [0.2]`.
 
-    Args:
-        old_plan: the stored plan.
-        new_plan: the current plan, from `study.plan.analysis_plan.build_plan`.
-
     Example:
         >>> list_changed_settings({"settings": {"seeds": [1]}}, {"settings": {"seeds": [1, 2]}})
         ['seeds [1] -> [1, 2]']

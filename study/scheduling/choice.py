@@ -64,11 +64,6 @@ def extrapolate_mean(
 def select_best(items: Iterable[PlannedConfiguration], store: RunStore, metric: str) -> dict[str, PlannedConfiguration]:
     """Return the best complete configuration of each system on the development set, the first on a tie.
 
-    Args:
-        items: configurations of one or several systems.
-        store: the run records.
-        metric: metric of the study.
-
     Returns:
         The best configuration by system. Systems without a complete configuration are absent.
     """

@@ -59,10 +59,6 @@ def freeze_sweep_trials(folder: Path, ids: Iterable[str]) -> None:
     """Save the ids of the sweep configurations that the study has chosen from.
 
     Configurations that are swept after test scores exist cannot change the choice.
-
-    Args:
-        folder: folder of the study.
-        ids: ids of the configurations.
     """
     write_json(folder / SWEPT_FOLDER / _FROZEN_FILE, {"chosen_from": sorted(ids)}, with_checksum=True)
 

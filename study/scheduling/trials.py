@@ -116,14 +116,7 @@ class ConfigurationFactory:
         )
 
     def make_configuration(self, name: str, params: Params, seeds: Sequence[int], role: Role) -> PlannedConfiguration:
-        """Create the configuration of a system at fixed hyperparameters.
-
-        Args:
-            name: name of the system.
-            params: hyperparameters of the system.
-            seeds: seeds of the runs.
-            role: purpose of the configuration in the study.
-        """
+        """Create the configuration of a system at fixed hyperparameters."""
         training = self.study.training.model_copy(update=dict(params.optimisation))
         smoothing = self.study.study_type.make_smoothing(self._systems[name].variant, dict(params.smoothing))
         smoothing = smoothing.for_task(self.study.task)

@@ -69,10 +69,6 @@ class SuiteFile(Settings):
 def parse_suite_file(source: str, data: Mapping[str, Any]) -> SuiteFile:
     """Validate the content of a suite file.
 
-    Args:
-        source: name of the file, for messages.
-        data: its content.
-
     Raises:
         UserError: if something is wrong; the message has one line for each error.
     """

@@ -15,11 +15,7 @@ from trainables.utils.hashing import hash_json
 
 
 def build_suite_plan(suite: Suite) -> dict[str, Any]:
-    """Return the plan of a suite, with all studies of its file.
-
-    Args:
-        suite: the suite.
-    """
+    """Return the plan of a suite, with all studies of its file."""
     first = suite.studies[0].study.analysis
     document = {
         "suite": suite.name,
@@ -55,9 +51,6 @@ def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
 
     A plan that differs from the existing one becomes its next version. Studies of the existing plan that the file no
     longer has stay in it. A study that joins when another one has test scores is marked as late.
-
-    Args:
-        suite: the suite.
     """
     plan, earlier = build_suite_plan(suite), _read_earlier(suite)
     if earlier:

@@ -1,14 +1,11 @@
 """Preview of a suite: runs, shared training and cost of each study and of all of them."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder
-from study.utils.console import print_line
 from study.workflows.dry_run import build_preview, estimate_wall_hours, format_bounds, format_duration
-from trainables.utils.cli import print_escaped
 
 _UNKNOWN = "unknown"
 
@@ -68,12 +65,6 @@ def build_suite_preview(
         trial_hours=trial_hours,
         hours=hours,
     )
-
-
-def print_suite_preview(suite: Suite, estimate_cost: bool, as_json: bool) -> None:
-    """Print the preview of a suite as text, or as JSON for other programs."""
-    preview = build_suite_preview(suite, estimate_cost, (lambda line: None) if as_json else print_line)
-    print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
 
 def _add(bounds: list[dict[str, Any] | None]) -> dict[str, Any] | None:

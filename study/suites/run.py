@@ -37,10 +37,6 @@ def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
 
     A study's report is written as soon as its last trial has ended.
 
-    Args:
-        suite: the suite as the command line describes it.
-        start_time: `time.monotonic()` at the start of the command.
-
     Returns:
         The joint report, after it has been written and printed.
 

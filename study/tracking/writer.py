@@ -28,11 +28,7 @@ _UNSUPPORTED_ERRNOS = (errno.ENOLCK, errno.ENOTSUP)
 
 
 class RunWriter:
-    """Writer of W&B runs. A lock gives each run one writer, among all processes that drive or sync a study.
-
-    Args:
-        tracking: destination, online or offline.
-    """
+    """Writer of W&B runs. A lock gives each run one writer, among all processes that drive or sync a study."""
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking, self._is_offline = tracking, tracking.mode == "offline"

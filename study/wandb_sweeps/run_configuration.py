@@ -21,7 +21,6 @@ from study.scheduling.sweep_trials import SWEPT_FOLDER, read_sweep_trials, regis
 from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs, get_role
 from study.tracking import WandbLogger
 from study.tracking.agent_env import read_sweep_context, remove_sweep_variables
-from study.tracking.backfill import backfill_evaluations
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
@@ -168,9 +167,8 @@ def _run_seeds(open_result: OpenStudy, configuration: PlannedConfiguration) -> f
         wandb_logger.log_document("plan")
         trials = StudyTrials(scheduler, wandb_logger, open_result.remote_records)
         run_trials([trials], open_result.cluster, view)
-        backfill_evaluations(
-            wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
-        )
+        runs = (run.id for each in scheduler.configurations for run in each.runs)
+        wandb_logger.log_missing_evaluations(scheduler.store, runs)
         flush_wandb(wandb_logger, view)
     upload_records(open_result)
     if scheduler.result is None:

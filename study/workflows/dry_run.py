@@ -22,14 +22,12 @@ from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.utils.console import print_line
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.environment import ROCM_DEVICE, count_gpus
 from trainables.specs.plugin import Throughput
 from trainables.text.text_overlap import describe_overlap
-from trainables.utils.cli import print_escaped
 
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"
@@ -150,12 +148,6 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
     }
     return Preview(values)
-
-
-def print_preview(study: Study, estimate_cost: bool, as_json: bool) -> None:
-    """Print the preview of a study as text, or as JSON for other programs."""
-    preview = build_preview(study, estimate_cost, (lambda line: None) if as_json else print_line)
-    print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
 
 def _build_row(study: Study, counts: SystemRuns) -> Row:

@@ -41,9 +41,6 @@ class OpenStudy(NamedTuple):
 def open_study(study: Study) -> OpenStudy:
     """Check folder, machine and data, download remote records, and write the analysis plan.
 
-    Args:
-        study: the study as the command line describes it.
-
     Raises:
         UserError: the model, the task or the folder is not what the study says.
     """

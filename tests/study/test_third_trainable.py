@@ -29,7 +29,7 @@ from study.execution import tuner as execute
 from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview
-from study.workflows.run_study import run_study
+from study.workflows.session import run_study
 from tests.plugins import take_back_plugins
 from tests.study.command import comparisons, records, table
 from tests.study.dashboards import missing

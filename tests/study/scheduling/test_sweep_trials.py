@@ -21,7 +21,7 @@ from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, TrialRequest
 from study.utils.live_view import LiveView
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
-from study.workflows import run_study as session
+from study.workflows import session
 from study.workflows.open_study import OpenStudy
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
 from trainables.utils.errors import UserError
