@@ -130,8 +130,8 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
     _silence_libraries()
     from trainables.exchange.classifier import load_classifier
     from trainables.models.scoring import Precision
-    from trainables.reranking.job import Job, Pool, rerank
-    from trainables.reranking.local import LocalPool
+    from trainables.reranking.job import Job, Workers, rerank
+    from trainables.reranking.local import LocalWorkers
     from trainables.reranking.models import resolve_models
     from trainables.specs.environment import detect_environment, is_bf16_faster
 
@@ -144,7 +144,7 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
         from study.execution.connect import check_address, connect
 
         connect(check_address("--address", options.address), {"job_name": "re-ranking"}, out.parent, "scored pairs")
-        from trainables.reranking.cluster import ClusterPool, probe_nodes
+        from trainables.reranking.cluster import ClusterWorkers, probe_nodes
 
         threads = options.threads or 1
         environment, bf16_faster = probe_nodes(threads)
@@ -166,14 +166,14 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
         environment=environment,
     )
 
-    def make_pool(key: str) -> Pool:
+    def make_workers(key: str) -> Workers:
         if options.address is not None:
-            return ClusterPool(models, precision, threads, key)
-        return LocalPool(models, precision, threads, options.processes)
+            return ClusterWorkers(models, precision, threads, key)
+        return LocalWorkers(models, precision, threads, options.processes)
 
     start_time = time.monotonic()
     with _Progress() as progress:
-        n_pairs = rerank(job, make_pool, progress)
+        n_pairs = rerank(job, make_workers, progress)
     print_line(f"{n_pairs} pairs in {time.monotonic() - start_time:.1f} s, {precision}: {options.out}")
 
 

@@ -15,7 +15,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from study.config.loader import Study
-from study.execution.slots import Node, compute_capacity, count_trials_per_node, get_trial_resources
+from study.execution.slots import Node, count_trials_per_node, get_trial_resources
 from study.utils import error_text
 from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
@@ -55,12 +55,6 @@ def register_hosts(nodes: Iterable[Node]) -> None:
     error_text.HOSTS.update(str(node[key]) for node in nodes for key in keys if node.get(key))
 
 
-def get_cluster_concurrency(study: Study) -> int:
-    """Return how many trials run at once: the study's number, or what the cluster's nodes can hold."""
-    trial_resources = get_trial_resources(study)
-    return study.resources.concurrent or compute_capacity(trial_resources, find_eligible_nodes(trial_resources))
-
-
 def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
     """Call a function once for each tuple of arguments, as Ray tasks with the resources of a trial.
 
@@ -73,11 +67,7 @@ def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Seq
         Exception: the exception that the function raised.
     """
     task = ray.remote(function).options(max_retries=0, **_get_task_options(study))
-    try:
-        answers: list[Answer] = ray.get([task.remote(*each) for each in arguments])
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
-    return answers
+    return _get_answers([task.remote(*each) for each in arguments])
 
 
 def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[str], None]) -> NodeInfo:
@@ -98,7 +88,7 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
         if pending:
             found = f"{len(pending)} of the {len(nodes)} nodes that can run a trial did not answer"
             raise UserError("resources", found, "nodes that are available to the study")
-        node_infos = [_get_node_info(answer) for answer in done]
+        node_infos = _get_answers(done)
     _reject_unshared_folders(node_infos)
     _reject_heterogeneous([info.environment for info in node_infos])
     return node_infos[0]
@@ -119,11 +109,13 @@ def _probe_node(device: DeviceType, training: BaseTrainingSettings, paths: dict[
     return NodeInfo(detect_environment(device), resolve_precision(training, device), unseen)
 
 
-def _get_node_info(answer: "ray.ObjectRef[NodeInfo]") -> NodeInfo:
+def _get_answers(references: "Sequence[ray.ObjectRef[Answer]]") -> list[Answer]:
+    """Return the results of tasks, or raise the exception that one of them raised."""
     try:
-        return ray.get(answer)
+        answers: list[Answer] = ray.get([*references])
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error
+    return answers
 
 
 def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log: Callable[[str], None]) -> list[Node]:

@@ -23,7 +23,7 @@ from study.execution import nodes
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
 from study.execution.searcher import StudySearcher, TrialCallback
-from study.execution.slots import get_local_concurrency, get_trial_resources
+from study.execution.slots import compute_capacity, get_local_concurrency, get_trial_resources
 from study.execution.trainable import StudyTrainable
 from study.execution.trial_runner import TrialRunner
 from study.utils.console import print_line
@@ -70,7 +70,8 @@ def start_ray(study: Study, cluster: str | None, folder: Path) -> int:
     """
     class_cache.ENV_VARS_TO_PROPAGATE.clear()  # Ray writes what Tune propagates to its logs: credentials among them
     if cluster is not None:
-        return nodes.get_cluster_concurrency(study)
+        resources = get_trial_resources(study)
+        return study.resources.concurrent or compute_capacity(resources, nodes.find_eligible_nodes(resources))
     concurrent = get_local_concurrency(study)
     # Use a new token: Ray would store one in the home folder, where clusters that are started later would find it.
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

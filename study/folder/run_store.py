@@ -32,9 +32,6 @@ class _Evaluation(NamedTuple):
 class RunStore:
     """Store of all evaluations that are recorded in the folder of a study.
 
-    Earlier versions recorded failures that were the machine's fault. The store ignores them, so these evaluations are
-    repeated.
-
     Args:
         folder: folder of the study; it need not exist yet.
 

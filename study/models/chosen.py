@@ -47,18 +47,18 @@ def read_finished_study(study: Study) -> ReportData:
     return build_report_data(read_records(study.folder))
 
 
-def list_chosen_runs(study: Study, analysis: ReportData, system: str) -> list[ChosenRun]:
+def list_chosen_runs(study: Study, report_data: ReportData, system: str) -> list[ChosenRun]:
     """Return the tested runs of a system's chosen configuration, in the order of the seeds of the test.
 
     Raises:
         UserError: there is no such system, it has no model, or it was not tested.
     """
-    plan = analysis.results.plan
-    trained = [name for name in analysis.chosen if name not in {*study.reference_rankings, UNTRAINED}]
+    plan = report_data.results.plan
+    trained = [name for name in report_data.chosen if name not in {*study.reference_rankings, UNTRAINED}]
     if system not in trained:
-        found = f"{system}, which has no model of its own" if system in analysis.chosen else repr(system)
+        found = f"{system}, which has no model of its own" if system in report_data.chosen else repr(system)
         raise UserError("SYSTEM", found, f"one of {', '.join(trained)}")
-    configuration = analysis.chosen[system]
+    configuration = report_data.chosen[system]
     if study.study_type.trainable.export_module is None:
         raise UserError("SYSTEM", f"{system} of the trainable {study.trainable}", "a trainable with an export module")
     if configuration is None:

@@ -74,16 +74,16 @@ def export_system(
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    analysis = read_finished_study(study)
-    runs = list_chosen_runs(study, analysis, system)
+    report_data = read_finished_study(study)
+    runs = list_chosen_runs(study, report_data, system)
     if not average:
         runs = [select_run(study, runs, seed)]
-    return export_models(study, analysis, runs, folder, command, log)
+    return export_models(study, report_data, runs, folder, command, log)
 
 
 def export_models(
     study: Study,
-    analysis: ReportData,
+    report_data: ReportData,
     runs: Sequence[ChosenRun],
     folder: Path,
     command: str,
@@ -96,7 +96,7 @@ def export_models(
 
     Args:
         study: the study.
-        analysis: its results.
+        report_data: its results.
         runs: runs of one system.
         folder: folder to write, which must not exist.
         command: command for the card.
@@ -123,7 +123,7 @@ def export_models(
             checks.append(_check_scores(study, run, own, place))
         check = _describe_check(runs, checks)
         facts = _collect_facts(study, trial, runs, names, exported[0], check, command)
-        (draft / "README.md").write_text(render_model_card(analysis, facts), encoding="utf-8")
+        (draft / "README.md").write_text(render_model_card(report_data, facts), encoding="utf-8")
         if names:
             write_json(draft / ENSEMBLE_FILE, {"models": names})
     return Export([*runs], [folder / name for name in names] or [folder], check)

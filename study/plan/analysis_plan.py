@@ -224,6 +224,6 @@ def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: 
 
 def _separate_comparisons(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings by section, with the comparisons that the study names as a section of their own."""
-    analysis = dict(settings["analysis"])
-    comparisons = analysis.pop("comparisons")
-    return settings | {"analysis": analysis, _COMPARISONS: comparisons}
+    declared = dict(settings["analysis"])
+    comparisons = declared.pop("comparisons")
+    return settings | {"analysis": declared, _COMPARISONS: comparisons}

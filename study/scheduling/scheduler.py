@@ -5,7 +5,6 @@ A scheduler does not depend on Ray.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from records.run_record import Split
 from study.config.schema import Study
@@ -29,6 +28,10 @@ class BaseScheduler(ABC):
         store: the run records of the study.
         plan_hash: hash of the plan, a label of every run.
         count_rounds_left: returns the number of remaining search rounds of a system, by its name.
+
+    Attributes:
+        scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
+        make_labels: returns the W&B config of a run, from its configuration and its specification.
     """
 
     def __init__(
@@ -42,15 +45,11 @@ class BaseScheduler(ABC):
         self.study, self.resolved, self.store, self.folder = study, resolved, store, store.folder
         self.metric = study.analysis.metric
         self._factory = ConfigurationFactory(study, resolved, plan_hash)
+        self.scorer, self.make_labels = self._factory.scorer, self._factory.make_labels
         self._checkpoints: dict[str, RunCheckpoints] = {}
         self._queue = TrialQueue(self._list_checkpoints, count_rounds_left)
         self._scorer_actions: set[str] = set()  # actions of the scoring run that were queued in this start
         self._failed_evaluations: set[tuple[str, Split]] = set()  # evaluations that used up their tries in this start
-
-    @property
-    def scorer(self) -> PlannedConfiguration:
-        """Configuration of the scoring run, whose model computes the difficulty scores that need one."""
-        return self._factory.scorer
 
     @property
     def scorer_failed(self) -> bool:
@@ -92,10 +91,6 @@ class BaseScheduler(ABC):
             self._queue.mark_finished(run)
         else:
             self._failed_evaluations.add((run.id, request.split))
-
-    def make_labels(self, configuration: PlannedConfiguration, run: RunSpec) -> dict[str, Any]:
-        """Return the W&B config of a run."""
-        return self._factory.make_labels(configuration, run)
 
     def list_checkpoint_keys(self, run: RunSpec) -> tuple[str, ...]:
         """Return the keys of a run's checkpoints in the order of training."""

@@ -94,7 +94,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         f"{_format(preview['trial_hours']):>14}"
     )
     if preview["hours"]:
-        lines.append(f"cost: {format_duration(preview['hours'])} as one pool of trials, starts and reports included")
+        lines.append(f"cost: {format_duration(preview['hours'])} on shared machines, starts and reports included")
     else:
         lines.append("cost: unknown until every study has a recorded run, or --estimate-cost")
     expected = preview["expected"]

@@ -1,4 +1,4 @@
-"""Run of a suite: its studies as one pool of trials, then each study's report and the joint one."""
+"""Run of a suite: the trials of all its studies on the same machines, then each study's report and the joint one."""
 
 import time
 from collections.abc import Sequence
