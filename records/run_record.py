@@ -95,14 +95,20 @@ def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> di
         record = read_object(path)
     except FileNotFoundError:
         return None
-    for key, kind in (("state", str), ("summary", dict), ("config", dict)):
+    for key, kind in (("state", str), ("summary", dict)):
         if not isinstance(record.get(key), kind):
             raise _make_damage_error(path, f"it has no {key} of a run")
     return record
 
 
 def get_settings(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a record and what is known of its provenance."""
+    """Return the configuration of a record and what is known of its provenance.
+
+    Raises:
+        UserError: if it has no configuration.
+    """
+    if not isinstance(record.get("config"), dict):
+        raise UserError(f"record of run {record.get('id')}", "no configuration in it", EXPECTED)
     return record["config"] | {key: record[key] for key in PROVENANCE if key in record}
 
 
@@ -161,6 +167,9 @@ def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
             record = read_run_record(study_folder, run_id, split)
             if record is None or record["state"] != "finished":  # another process may be repeating it
                 continue
+            if not isinstance(record.get("config"), dict):
+                path = get_run_folder(study_folder, run_id) / _FILES[split][0]
+                raise _make_damage_error(path, "it has no configuration of a run")
             _check_file(get_scores_path(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
             if "history_sha256" in record:
                 _check_file(get_run_folder(study_folder, run_id) / _HISTORY_FILE, record["history_sha256"])

@@ -19,7 +19,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
 
 from study.utils.console import print_line
 from study.utils.live_view import LiveView
@@ -172,25 +171,18 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
         return LocalWorkers(models, precision, threads, options.processes)
 
     start_time = time.monotonic()
-    with _Progress() as progress:
-        n_pairs = rerank(job, make_workers, progress)
+    with LiveView() as view:
+        n_pairs = rerank(job, make_workers, _Progress(view))
     print_line(f"{n_pairs} pairs in {time.monotonic() - start_time:.1f} s, {precision}: {options.out}")
 
 
 class _Progress:
     """Shows progress with rate and time left: a bar on a terminal, elsewhere a line every half minute."""
 
-    def __init__(self) -> None:
-        self._view = LiveView()
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
         self._starts = dict[str, float]()
         self._last_line_time = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self._view.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._view.__exit__(*error)
 
     def log(self, line: str) -> None:
         """Print a line."""

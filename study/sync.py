@@ -84,7 +84,7 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         group=own.group,
         folder=folder,
         own=project is None and entity is None,
-        plugins=read_plan(folder / PLAN_FILE).document["settings"].get("plugins", ()),
+        plugins=read_plan(folder / PLAN_FILE).document.get("settings", {}).get("plugins", ()),
     )
     load_plugins(tracking.plugins, f"{folder / PLAN_FILE}: plugins")
     run_ids = run_store.list_run_ids()

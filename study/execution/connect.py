@@ -123,8 +123,10 @@ def connect(cluster: str, metadata: dict[str, str], folder: Path, kept: str = "f
 
     if ray.is_initialized():
         return
-    if cluster != "auto":
-        _check_port(cluster)
+    # Ray would try an address where nothing answers for a quarter of an hour.
+    if cluster != "auto" and (cause := _get_connection_error(cluster, timeout=_CONNECT_TIMEOUT_S)):
+        expected = "HOST:PORT as ray start --head printed it, reachable from here"
+        raise UserError(f"cluster {cluster}", f"does not answer ({cause})", expected)
     runtime_env: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _list_modules()}
     with configure_ray_start(), _fail_fast(), _suppress_stderr():
         try:
@@ -204,17 +206,6 @@ def _list_modules() -> list[str]:
     """Return the folders of this project's packages, and the folders or files of the plug-ins."""
     modules = (importlib.import_module(name) for name in _PACKAGE_NAMES)
     return [*(str(Path(str(module.__file__)).parent) for module in modules), *list_plugin_paths()]
-
-
-def _check_port(cluster: str) -> None:
-    """Check the cluster's port before Ray does: Ray would try for a quarter of an hour.
-
-    Raises:
-        UserError: the port does not answer.
-    """
-    if cause := _get_connection_error(cluster, timeout=_CONNECT_TIMEOUT_S):
-        expected = "HOST:PORT as ray start --head printed it, reachable from here"
-        raise UserError(f"cluster {cluster}", f"does not answer ({cause})", expected)
 
 
 def _get_connection_error(cluster: str, timeout: float) -> str | None:

@@ -81,8 +81,13 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
     study.cache_folder.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=study.cache_folder, prefix=".probe-") as probe_file:
         paths = {"cache.folder": probe_file.name, f"model.name {study.model.name}": str(model)}
+        # A task sees a GPU only if it requests a share of it. Cores need not be free for a probe.
+        options = _get_task_options(study) | {"num_cpus": 0}
         answers = [
-            _probe_node.options(**_pin_to_node(node, study)).remote(device, study.training, paths) for node in nodes
+            _probe_node.options(
+                **options, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            ).remote(device, study.training, paths)
+            for node in nodes
         ]
         done, pending = ray.wait(answers, num_returns=len(answers), timeout=_PROBE_TIMEOUT_S)
         if pending:
@@ -92,15 +97,6 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
     _reject_unshared_folders(node_infos)
     _reject_heterogeneous([info.environment for info in node_infos])
     return node_infos[0]
-
-
-def _pin_to_node(node: Node, study: Study) -> dict[str, Any]:
-    """Return task options that pin a probe to a node.
-
-    A task sees a GPU only if it requests a share of it. Cores need not be free for a probe.
-    """
-    strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-    return _get_task_options(study) | {"num_cpus": 0, "scheduling_strategy": strategy}
 
 
 @ray.remote

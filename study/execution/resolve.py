@@ -10,8 +10,8 @@ from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
 from trainables.models.pretrained import check_model_settings, hash_model_files, resolve_model_path
-from trainables.specs import environment
 from trainables.specs.base import BaseTrainingSettings, Environment
+from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
 from trainables.specs.plugin import PreparedData
 
 
@@ -35,7 +35,7 @@ def resolve_study(
     path = resolve_model_path(study.model.name)
     check_model_settings(path, study.model)
     digest = hash_model_files(path)
-    trial_environment, training = _resolve_environment(study, cluster, path, log)
+    environment, training = _resolve_environment(study, cluster, path, log)
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
     if study.training.epochs is not None:
@@ -47,7 +47,7 @@ def resolve_study(
         prepared.fingerprint,
         digest,
         path,
-        trial_environment,
+        environment,
         prepared.domains,
         curriculum.vectors,
         vectors,
@@ -61,9 +61,9 @@ def _resolve_environment(
     study: Study, cluster: str | None, model: Path, log: Callable[[str], None]
 ) -> tuple[Environment, BaseTrainingSettings]:
     """Return the environment and the training settings of trials on the machines where they will run."""
-    device: environment.DeviceType = "cuda" if study.resources.gpu else "cpu"
+    device: DeviceType = "cuda" if study.resources.gpu else "cpu"
     if cluster is None:
-        return environment.detect_environment(device), environment.resolve_precision(study.training, device)
+        return detect_environment(device), resolve_precision(study.training, device)
     from study.execution.nodes import probe_nodes  # imports ray
 
     node_info = probe_nodes(study, model, device, log)

@@ -128,7 +128,9 @@ class StudySearcher(Searcher):
                 return
             entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
             if entry is None or entry["state"] != "finished":  # else another agent of a sweep has finished the run
-                if failure.is_machine_fault and not _is_caused_by_scorer(attempt, failure):
+                is_scorer_missing = isinstance(failure.error, MissingDifficultyScoresError)  # its own run has failed
+                is_scorer_missing = is_scorer_missing and attempt.owner.scheduler.scorer_failed
+                if failure.is_machine_fault and not is_scorer_missing:
                     self._stop_or_retry(attempt, failure)
                     return
                 provenance = {"versions": get_versions(request.trial), "commit": get_commit()}
@@ -170,12 +172,6 @@ class StudySearcher(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Restore nothing."""
-
-
-def _is_caused_by_scorer(attempt: _Attempt, failure: TrialFailure) -> bool:
-    """Return whether difficulty scores are missing because the scoring run itself failed."""
-    is_missing = isinstance(failure.error, MissingDifficultyScoresError)
-    return is_missing and attempt.owner.scheduler.scorer_failed
 
 
 class TrialCallback(Callback):

@@ -98,7 +98,8 @@ class RunStore:
     @property
     def gpu_seconds(self) -> float:
         """Seconds of all recorded evaluations on a GPU, each with the share `resources.gpu` of the GPU."""
-        return sum(_sum_seconds(entry) for entry in self._entries.values() if entry.gpu)
+        summaries = [entry.summary for entry in self._entries.values() if entry.gpu]
+        return sum(float(each.get("seconds", 0.0)) + float(each.get("test/seconds", 0.0)) for each in summaries)
 
     def refresh(self, run_id: str, split: Split) -> State | None:
         """Read the record of an ended trial again and return its state."""
@@ -132,10 +133,6 @@ class RunStore:
         if record is not None:
             state: State = "finished" if record["state"] == "finished" else "failed"
             yield (run_id, split), _Evaluation(state, record["summary"], _ran_on_gpu(record))
-
-
-def _sum_seconds(entry: _Evaluation) -> float:
-    return float(entry.summary.get("seconds", 0.0)) + float(entry.summary.get("test/seconds", 0.0))
 
 
 def _ran_on_gpu(record: dict[str, Any]) -> bool:

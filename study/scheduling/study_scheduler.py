@@ -108,14 +108,11 @@ class StudyScheduler(BaseScheduler):
         confirmed = len(self._confirming) or sum(row.confirmed for row in rows)
         searched = sum(row.configurations * row.seeds for row in rows)
         searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
-        dev = searched + confirmed * len(self.study.fresh_seeds) + self._n_scorer_trials
+        # The scoring run is trained and tested, unless another study did both.
+        is_own_scorer = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
+        n_scorer_trials = 2 if is_own_scorer and self._list_scorers() else len(self._scorer_actions)
+        dev = searched + confirmed * len(self.study.fresh_seeds) + n_scorer_trials
         return {"dev": dev, "test": sum(row.tests for row in rows)}
-
-    @property
-    def _n_scorer_trials(self) -> int:
-        """Number of trials of the scoring run: its training and its test, or 0 if another study did both."""
-        is_own_run = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
-        return 2 if is_own_run and self._list_scorers() else len(self._scorer_actions)
 
     @property
     def is_finished(self) -> bool:

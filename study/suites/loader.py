@@ -112,7 +112,7 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
         UserError: if something is wrong; the message has one line for each error.
     """
     own, others = _split_overrides(overrides)
-    file = parse_suite_file(source, read_toml(source) | {key: own[key] for key in ("name",) if key in own})
+    file = parse_suite_file(source, read_toml(source) | ({"name": own["name"]} if "name" in own else {}))
     columns = file.columns or ("task" if "task" in file.axes else next(iter(file.axes)))
     if columns not in file.axes:
         raise UserError(f"{source}: columns", repr(columns), f"an axis: {', '.join(file.axes)}")

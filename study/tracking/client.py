@@ -206,9 +206,9 @@ class WandbLogger:
                 self._process = None
                 if process.returncode:
                     self._is_disk_full = bool(failure and failure["full"])
-                    self._handle_failure(
-                        failure["failed"] if failure else self._timeout_reason or _describe_exit(process.returncode)
-                    )
+                    status = process.returncode
+                    end = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+                    self._handle_failure(failure["failed"] if failure else self._timeout_reason or f"its process {end}")
 
     def _mark_done(self, reply: dict[str, Any]) -> None:
         with self._lock:
@@ -237,7 +237,3 @@ class WandbLogger:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _describe_exit(status: int) -> str:
-    return f"its process was killed by signal {-status}" if status < 0 else f"its process exited with status {status}"

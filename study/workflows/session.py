@@ -57,6 +57,7 @@ class StudySession:
                 f"seeds that are not among seeds, because the study chooses from {len(sweep_params)} configurations of "
                 "W&B sweeps",
             )
+        is_sequential = self._study.confirm.group_size is not None
         self.scheduler = StudyScheduler(
             self._study,
             opened.resolved,
@@ -65,7 +66,7 @@ class StudySession:
             lambda: find_exhausted_budget(self._study, self._clock, run_store),
             read_searches(self._study.folder),
             sweep_params,
-            _read_sequential_plan(self._study),
+            Plan.model_validate(read_plan(self._study.folder / PLAN_FILE).document) if is_sequential else None,
         )
         self.wandb_logger = WandbLogger(make_tracking(self._study), print_line)
         self._n_proposed, self._frozen_ids, self._has_started = 0, read_frozen_ids(self._study.folder), False
@@ -202,10 +203,6 @@ def run_trials(studies: Sequence[StudyTrials], cluster: str | None, view: LiveVi
         from study.execution import tuner  # imports ray
 
         tuner.run_trials(runner, cluster)
-
-
-def _read_sequential_plan(study: Study) -> Plan | None:
-    return Plan.model_validate(read_plan(study.folder / PLAN_FILE).document) if study.confirm.group_size else None
 
 
 def make_tracking(study: Study) -> Tracking:
