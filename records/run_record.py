@@ -8,15 +8,12 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from records.json_files import EXPECTED, read_object
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_atomically, write_json
-
-if TYPE_CHECKING:
-    import pandas as pd  # imported late because loading it takes noticeable time
 
 Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
@@ -51,16 +48,6 @@ def get_scores_path(study_folder: Path, run_id: str, split: Split = "dev") -> Pa
     return get_run_folder(study_folder, run_id) / _FILES[split][1]
 
 
-def encode_scores(scores: "pd.DataFrame") -> bytes:
-    """Return the content of the file of scores.
-
-    Args:
-        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id.
-    """
-    content: bytes = scores.to_parquet(index=False)
-    return content
-
-
 def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], scores: bytes | None) -> None:
     """Write the record of an evaluation, with the SHA-256 of the scores and of the learning curve, after these.
 
@@ -69,7 +56,7 @@ def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], s
         split: dev for the run itself, test for its test evaluation.
         record: JSON-serializable record with at least the keys `id`, `state` and `summary`. Its `history`, the rows of
             the learning curve, is written to a separate file.
-        scores: content of the file of scores, from `encode_scores`. None for a failed run.
+        scores: content of the file of scores, from `records.scores.encode_scores`. None for a failed run.
     """
     run_folder = get_run_folder(study_folder, record["id"])
     if scores is not None:

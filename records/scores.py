@@ -148,6 +148,16 @@ class Evaluator:
         return layout, table.column("score").to_numpy().astype(float)[layout.rows]
 
 
+def encode_scores(scores: pd.DataFrame) -> bytes:
+    """Return the content of the file of scores.
+
+    Args:
+        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id.
+    """
+    content: bytes = scores.to_parquet(index=False)
+    return content
+
+
 def read_scores(path: Path, split: str) -> pd.DataFrame:
     """Read the documents of a split: columns split, query_id, document_id, relevant and score.
 

@@ -166,9 +166,7 @@ def _build_parser() -> Parser:
     modes.add_argument("--dry-run", action="store_true", help="show what would run and what it costs; run nothing")
     modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     modes.add_argument(
-        "--export-trec",
-        metavar="FOLDER",
-        help="write the recorded rankings as TREC files to FOLDER; run nothing",
+        "--export-trec", metavar="FOLDER", help="write the recorded rankings as TREC files to FOLDER; run nothing"
     )
     modes.add_argument(
         "--sweep",
@@ -184,9 +182,7 @@ def _build_parser() -> Parser:
         help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (default: sweeps); run nothing",
     )
     parser.add_argument(
-        "--estimate-cost",
-        action="store_true",
-        help="with --dry-run: train for a minute to estimate the cost",
+        "--estimate-cost", action="store_true", help="with --dry-run: train for a minute to estimate the cost"
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON, for other programs")
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")

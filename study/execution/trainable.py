@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import ray
 
-from records.run_record import encode_scores
+from records.scores import encode_scores
 from study.execution.nodes import register_hosts
 from study.folder.provenance import get_hardware, get_versions
 from study.folder.run_name import format_run_name

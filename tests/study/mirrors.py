@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from records import run_record as record
+from records.scores import encode_scores
 from study.tracking import Tracking, WandbLogger
 from wandb_server import ServerRun
 
@@ -25,7 +26,7 @@ def recorded(folder: Path, split: record.Split, state: str = "finished", run_id:
     outcome = {f"{split}/R10@1": 0.5} if state == "finished" else {"error": "the loss is nan"}
     history = {"history": CURVE if state == "finished" else []} if split == "dev" else {}
     row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
-    scores = record.encode_scores(pd.DataFrame([row])) if state == "finished" else None
+    scores = encode_scores(pd.DataFrame([row])) if state == "finished" else None
     record.write_run_record(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
 
 

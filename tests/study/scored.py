@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from records import run_record as record
+from records.scores import encode_scores
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.folder.run_store import RunStore
@@ -68,7 +69,7 @@ def write(folder: Path, request: TrialRequest, quality: Strength) -> None:
     frame = pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})
     summary = {f"{split}/R10@1": hits, f"{split}/ECE": abs((labels["epsilon"] or 0.0) - 0.1), "seconds": 36.0}
     entry = {"id": labels["specification_id"], "state": "finished", "config": labels, "summary": summary}
-    record.write_run_record(folder, split, {**entry, "history": []}, record.encode_scores(frame))
+    record.write_run_record(folder, split, {**entry, "history": []}, encode_scores(frame))
 
 
 def scheduler(made: Study, folder: Path, **more: Any) -> StudyScheduler:

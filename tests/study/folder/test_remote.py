@@ -14,6 +14,7 @@ import pytest
 
 from records import run_record as record
 from records.run_record import get_marker_name
+from records.scores import encode_scores
 from study.config.loader import load_study
 from study.folder.remote import RemoteRecords
 from tests.study.driving import drive, names, scheduler
@@ -34,7 +35,7 @@ def scores(split: str) -> pd.DataFrame:
 def recorded(folder: Path, run_id: str, split: record.Split = "dev", state: str = "finished") -> None:
     entry: dict[str, Any] = {"id": run_id, "state": state, "summary": {"state": state}}
     entry |= {"history": CURVE} if split == "dev" else {}
-    content = record.encode_scores(scores(split)) if state == "finished" else None
+    content = encode_scores(scores(split)) if state == "finished" else None
     record.write_run_record(folder, split, entry, content)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from records import run_record as record
 from records import search_log as searchlog
+from records.scores import encode_scores
 from study.config.schema import Study
 from study.folder.run_store import RunStore
 from study.scheduling import search_loop
@@ -167,7 +168,7 @@ def finished(item: PlannedConfiguration, folder: Path, scores: np.ndarray) -> np
         documents = np.tile([f"d{number}" for number in range(candidates)], queries)
         frame = pd.DataFrame({"split": "dev", "query_id": names, "document_id": documents, "relevant": relevant})
         entry: dict[str, Any] = {"id": run.id, "state": "finished", "config": {}, "summary": {}, "history": []}
-        record.write_run_record(folder, "dev", entry, record.encode_scores(frame.assign(score=own.ravel())))
+        record.write_run_record(folder, "dev", entry, encode_scores(frame.assign(score=own.ravel())))
     return 1 / (1.0 + (scores[..., 1:] > scores[..., :1]).sum(axis=-1))
 
 
