@@ -1,11 +1,14 @@
 """Reads JSON files that a study wrote, with clear errors if a file is damaged."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 
+_Model = TypeVar("_Model", bound=BaseModel)
 EXPECTED = "the file as the study wrote it; rerun the study to recreate it"
 """Expectation of the error for a damaged file."""
 
@@ -28,3 +31,16 @@ def read_object(path: Path, expected: str = EXPECTED) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(str(path), "not a JSON object", expected)
     return value
+
+
+def parse_model(model: type[_Model], stored: Any, where: str) -> _Model:
+    """Parse what was read from a file.
+
+    Raises:
+        UserError: if a value is bad; it names the first one.
+    """
+    try:
+        return model.model_validate(stored)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from analysis.data.results import Results
 from analysis.readers.results import read_server
 from analysis.readers.source import read_folder
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import PREFIX, Connection, ProjectAddress, connect
+from records.json_files import parse_model
 from records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
 from records.suite_plan import PlannedStudy, SuitePlan
 from trainables.utils.errors import UserError
@@ -47,7 +45,7 @@ def read_suite_folder(folder: Path) -> SuiteResults:
         UserError: if a file is damaged.
     """
     stored = read_suite_plan(folder / SUITE_FILE)
-    plan = _parse_plan(stored.document, str(folder / SUITE_FILE))
+    plan = parse_model(SuitePlan, stored.document, f"plan of the suite in {folder / SUITE_FILE}")
     places = {study.key: folder / study.key for study in plan.studies}
     studies = {key: read_folder(place) for key, place in places.items() if _is_study(place)}
     return SuiteResults(plan, stored.hash, studies, folder)
@@ -83,11 +81,11 @@ def _read_server(address: str, suite: str | None, cache: Path | None) -> Iterato
     project_address = ProjectAddress.parse(address)
     with connect() as connection:
         found = WandbProject(connection, project_address, connection.folder).find_suites()
-        plans = {name: (_parse_plan(document, address), plan_hash) for name, (document, plan_hash) in found.items()}
-        if suite not in plans and (suite is not None or len(plans) != 1):
-            known = ", ".join(plans) or "none"
+        if suite not in found and (suite is not None or len(found) != 1):
+            known = ", ".join(found) or "none"
             raise UserError("--suite", repr(suite) if suite else "not given", f"a suite of {address}: {known}")
-        plan, plan_hash = plans[suite or next(iter(plans))]
+        document, plan_hash = found[suite or next(iter(found))]
+        plan = parse_model(SuitePlan, document, f"plan of the suite in {address}")
         places = {study.key: _find_project(connection, project_address, study) for study in plan.studies}
     with ExitStack() as stack:
         studies = {}
@@ -110,11 +108,3 @@ def _find_project(connection: Connection, address: ProjectAddress, study: Planne
 def _is_study(folder: Path) -> bool:
     """Return whether a folder has results; the plan alone is written when the suite starts."""
     return any(folder.glob("runs/*/record.json")) or any(folder.glob("wandb/offline-run-*"))
-
-
-def _parse_plan(document: Any, where: str) -> SuitePlan:
-    try:
-        return SuitePlan.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"plan of the suite in {where}", ".".join(map(str, first["loc"])), first["msg"]) from error
