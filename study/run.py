@@ -90,11 +90,7 @@ class _Command:
             run_study(study, self._start_time)
 
     def _run_suite(self, suite: Suite) -> None:
-        """Carry out what the options ask for with a suite.
-
-        Raises:
-            UserError: the option is for one study only.
-        """
+        """Carry out what the options ask for with a suite."""
         options = self._options
         self._folder = suite.folder
         if options.sweep or options.export_sweep is not None:
@@ -190,11 +186,7 @@ def _build_parser() -> Parser:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that would be ignored.
-
-    Raises:
-        UserError: an option has no effect with the command that is given.
-    """
+    """Refuse options that would be ignored."""
     if (options.estimate_cost or options.json) and not options.dry_run:
         found = "--estimate-cost" if options.estimate_cost else "--json"
         raise UserError("command line", found, "--dry-run as well")
@@ -204,9 +196,6 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
     """Return the overrides of the study and the hyperparameters of one configuration, by name.
 
     A key is a hyperparameter if it has no dot and is no key of a study file.
-
-    Raises:
-        UserError: a hyperparameter is given twice, with different values.
     """
     overrides, parameters = list[str](), dict[str, str]()
     for argument in arguments:

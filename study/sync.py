@@ -48,11 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sync_folder(folder: Path, project: str | None, entity: str | None) -> int:
-    """Upload the study in a folder, or each study of the suite, and return the exit status.
-
-    Raises:
-        UserError: the studies of the suite need projects of their own.
-    """
+    """Upload the study in a folder, or each study of the suite, and return the exit status."""
     if (folder / PLAN_FILE).is_file() or not (folder / SUITE_FILE).is_file():
         return sync_study(folder, project, entity)
     studies = read_suite_plan(folder / SUITE_FILE).document["studies"]

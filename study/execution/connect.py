@@ -186,11 +186,7 @@ def _read_job_environment() -> dict[str, Any]:
 
 
 def _reject_job_relative_paths(study: Study) -> None:
-    """Refuse folders in a job's working directory: it is a copy on each node, removed after the job.
-
-    Raises:
-        UserError: a folder of the study is inside it.
-    """
+    """Refuse folders in a job's working directory: it is a copy on each node, removed after the job."""
     working_folder = Path.cwd()
     for key, folder, expected in (
         ("output.folder", study.folder, "an absolute path on a disk that outlives the job"),

@@ -115,11 +115,7 @@ def _get_answers(references: "Sequence[ray.ObjectRef[Answer]]") -> list[Answer]:
 
 
 def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log: Callable[[str], None]) -> list[Node]:
-    """Request a node from an autoscaler with a task that needs one, and wait for it.
-
-    Raises:
-        UserError: no suitable node joined in time.
-    """
+    """Request a node from an autoscaler with a task that needs one, and wait for it."""
     description = ", ".join(f"{name} {amount:g}" for name, amount in trial_resources.items())
     log(
         f"no node of the cluster can run a trial ({description}); "

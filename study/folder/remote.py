@@ -183,11 +183,7 @@ class RemoteRecords:
         return True
 
     def _download_plan(self, study: str) -> None:
-        """Download the plan if the folder has none or an earlier version.
-
-        Raises:
-            UserError: see `download`.
-        """
+        """Download the plan if the folder has none or an earlier version."""
         remote, path = self._read_plan(), self._folder / PLAN_FILE
         if remote is None:
             return

@@ -62,11 +62,7 @@ def _find_weights(study: Study, specification: RunSpec, log: Callable[[str], Non
 
 
 def _check_environment(run: ChosenRun) -> None:
-    """Refuse to train again where the weights would be others.
-
-    Raises:
-        UserError: the processor or a library differs from that of the run.
-    """
+    """Refuse to train again where the weights would be others."""
     before = run.specification.environment
     assert before is not None
     now = detect_environment(before.device_type)

@@ -142,11 +142,7 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
 
 
 def _split_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings of the command line that a suite has itself, by dotted key, and the other overrides.
-
-    Raises:
-        UserError: if one of them has a value that the suite cannot have, or two values.
-    """
+    """Return the settings of the command line that a suite has itself, by dotted key, and the other overrides."""
     own, others = dict[str, Any](), list[str]()
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -164,11 +160,7 @@ def _split_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], list[str
 
 
 def _take_own_settings(place: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Remove from nested tables the settings that a suite has itself, and return them by dotted key.
-
-    Raises:
-        UserError: if one of them is no text.
-    """
+    """Remove from nested tables the settings that a suite has itself, and return them by dotted key."""
     own = dict[str, Any]()
     for key in _OWN_KEYS:
         section, _, name = key.rpartition(".")
@@ -210,11 +202,7 @@ def _read_base(source: str, file: SuiteFile) -> list[Layer]:
 
 
 def _list_axis_layers(source: str, file: SuiteFile, labels: Mapping[str, str]) -> list[Layer]:
-    """Return the settings of the labels of a study.
-
-    Raises:
-        UserError: if they contain a setting that all studies have in common.
-    """
+    """Return the settings of the labels of a study."""
     layers = [(f"{source}: axes.{axis}.{label}", file.axes[axis][label]) for axis, label in labels.items()]
     for place, data in layers:
         tracking = data.get("tracking")
@@ -226,11 +214,7 @@ def _list_axis_layers(source: str, file: SuiteFile, labels: Mapping[str, str]) -
 
 
 def _list_combinations(source: str, file: SuiteFile) -> Iterator[dict[str, str]]:
-    """Yield the labels of each study by axis, in the order of the file.
-
-    Raises:
-        UserError: if a label of `skip` is unknown, nothing is left, or two studies would have the same key or none.
-    """
+    """Yield the labels of each study by axis, in the order of the file."""
     for skipped in file.skip:
         for axis, label in skipped.items():
             if label not in file.axes.get(axis, {}):
@@ -257,12 +241,7 @@ def _make_key(labels: Mapping[str, str]) -> str:
 
 
 def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
-    """Check that the studies can share the machines and be reported as one.
-
-    Raises:
-        UserError: a study differs in a setting that all must have in common, or has a budget in hours, which would
-            count the time of the others.
-    """
+    """Check that the studies can share the machines and be reported as one."""
     first = studies[0]
     for each in studies:
         for name in _SHARED:
@@ -320,11 +299,7 @@ def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) 
 
 
 def _load_recorded_study(folder: Path, overrides: Sequence[str]) -> Study:
-    """Return the study whose results are in a folder. Its cache is the one next to the folder, if there is one.
-
-    Raises:
-        UserError: the folder has no copy of the study.
-    """
+    """Return the study whose results are in a folder. Its cache is the one next to the folder, if there is one."""
     file = folder / STUDY_FILE
     if not file.is_file():
         expected = "a folder of results of one study; rerun a study to write the file, or give its name"

@@ -97,11 +97,7 @@ def _continue_plan(plan: dict[str, Any], earlier: dict[str, Any], suite: Suite) 
 
 
 def _read_earlier(suite: Suite) -> dict[str, Any] | None:
-    """Return the plan of an earlier start: of the suite's folder, or a copy of it in the folder of a study.
-
-    Raises:
-        UserError: if no copy is undamaged.
-    """
+    """Return the plan of an earlier start: of the suite's folder, or a copy of it in the folder of a study."""
     plans, errors = list[dict[str, Any]](), list[UserError]()
     for folder in (suite.folder, *(suite.folder / each.key for each in suite.planned)):
         try:

@@ -116,11 +116,7 @@ def _write_joint_report(suite: Suite) -> "SuiteReport":
 
 
 def _check_complete(sessions: Sequence[StudySession]) -> None:
-    """Check that every system of every study has a complete test result.
-
-    Raises:
-        IncompleteError: one has none.
-    """
+    """Check that every system of every study has a complete test result."""
     incomplete, all_causes = list[str](), dict[str, None]()
     for session in sessions:
         missing, causes = session.find_missing_results()

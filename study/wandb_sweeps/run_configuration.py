@@ -148,11 +148,7 @@ def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
 
 
 def _run_seeds(open_result: OpenStudy, configuration: PlannedConfiguration) -> float:
-    """Return the mean of the study's metric over the seeds.
-
-    Raises:
-        IncompleteError: a seed failed.
-    """
+    """Return the mean of the study's metric over the seeds."""
     study = open_result.study
     scheduler = SingleConfigurationScheduler(
         study, open_result.resolved, RunStore(study.folder), open_result.plan_hash, configuration

@@ -174,14 +174,7 @@ def _read_summaries(run_store: RunStore, split: Split) -> list[dict[str, Any]]:
 
 
 def _estimate_hours(study: Study, cost: Cost, counts: list[SystemRuns], n_measured: int) -> dict[str, Any]:
-    """Return the estimated hours of the study.
-
-    Args:
-        study: the study.
-        cost: seconds of the parts of a study.
-        counts: runs of each system.
-        n_measured: runs that were measured at once; 0 if there was none.
-    """
+    """Return the estimated hours of the study; `n_measured` runs were measured at once, none if it is 0."""
     runs, tests = sum(row.n_runs for row in counts), sum(row.tests for row in counts)
     at_once = n_measured or (
         get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent

@@ -74,11 +74,7 @@ def open_study(study: Study) -> OpenStudy:
 
 
 def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
-    """Refuse to add to test scores that came from other data, another model or another environment.
-
-    Raises:
-        UserError: such test scores exist.
-    """
+    """Refuse to add to test scores that came from other data, another model or another environment."""
     for path in folder.glob("runs/*/test.json"):
         entry = read_run_record(folder, path.parent.name, "test")
         specification = entry["config"].get("specification", {}) if entry else {}
