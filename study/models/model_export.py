@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from records.scores import read_scores
 from study.config.schema import Study
 from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_finished_study, select_run
 from study.models.weights import load_final_weights
+from study.plan.diff import flatten_settings
 from study.plan.study_file import get_model_label
 from trainables.models.pretrained import read_licence
 from trainables.reranking.models import ENSEMBLE_FILE
@@ -251,18 +252,11 @@ def _collect_facts(
         base=get_model_label(name),
         base_id=name if is_id else None,
         licence=read_licence(path),
-        settings=dict(_list_settings(specification.model_dump(mode="json"))),
+        settings={
+            setting: value if isinstance(value, str) else json.dumps(value)
+            for setting, value in flatten_settings(specification.model_dump(mode="json"))
+            if value not in (None, [], {}, "")
+        },
         versions=record.get("versions", {}),
         command=command,
     )
-
-
-def _list_settings(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return the settings of a specification by dotted name, without those that are unset."""
-    rows = list[tuple[str, str]]()
-    for name, value in values.items():
-        if isinstance(value, dict):
-            rows += _list_settings(value, f"{prefix}{name}.")
-        elif value not in (None, [], ""):
-            rows.append((prefix + name, value if isinstance(value, str) else json.dumps(value)))
-    return rows
