@@ -59,7 +59,7 @@ class DataStatistics(BaseModel):
         return ["statistic", *self.columns], rows
 
 
-def write_data_statistics(folder: Path, statistics: Mapping[str, Any] | None) -> None:
+def write_data_statistics(folder: Path, statistics: Mapping[str, object] | None) -> None:
     """Write the statistics of the prepared data, if any, to the study's folder, unless it has the same."""
     if statistics is not None and read_data_statistics(folder) != statistics:
         write_json(folder / STATISTICS_FILE, dict(statistics), with_checksum=True)

@@ -96,7 +96,8 @@ def get_settings(record: dict[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(record.get("config"), dict):
         raise UserError(f"record of run {record.get('id')}", "no configuration in it", EXPECTED)
-    return record["config"] | {key: record[key] for key in PROVENANCE if key in record}
+    settings: dict[str, Any] = record["config"] | {key: record[key] for key in PROVENANCE if key in record}
+    return settings
 
 
 def get_summary(record: dict[str, Any], split: Split) -> dict[str, Any]:
