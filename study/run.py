@@ -17,7 +17,6 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from study.config.loader import Study, list_known_keys, load_study
 from study.config.sources import list_shipped_studies, list_shipped_suites, split_arguments
@@ -116,7 +115,7 @@ class _Command:
 
         estimate_cost, as_json = self._options.estimate_cost, self._options.json
         log: Callable[[str], None] = (lambda line: None) if as_json else print_line
-        preview: dict[str, Any] = (
+        preview = (
             build_suite_preview(planned, estimate_cost, log)
             if isinstance(planned, Suite)
             else build_preview(planned, estimate_cost, log)

@@ -5,18 +5,16 @@ from typing import Any
 
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder
-from study.workflows.dry_run import build_preview, estimate_wall_hours, format_bounds, format_duration
+from study.workflows.dry_run import Preview, build_preview, estimate_wall_hours, format_bounds, format_duration
 
 _UNKNOWN = "unknown"
 
 
-class SuitePreview(dict[str, Any]):
+class SuitePreview(Preview):
     """Preview of a suite: plain data, shown as the text of --dry-run."""
 
     def __str__(self) -> str:
         return "\n".join(_format_lines(self))
-
-    __repr__ = __str__
 
 
 def build_suite_preview(

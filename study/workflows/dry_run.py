@@ -43,7 +43,8 @@ class Preview(dict[str, Any]):
     def __str__(self) -> str:
         return "\n".join(_format_lines(self))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None) -> Preview:
