@@ -34,13 +34,9 @@ Phase = Literal["search", "confirm", "test"]
 
 
 class StudyScheduler(BaseScheduler):
-    """Scheduler of a whole study.
+    """Scheduler of a whole study; the other arguments are those of `BaseScheduler`.
 
     Args:
-        study: the study, with its training length in instances.
-        resolved: data, model and environment of the study.
-        store: the run records of the study.
-        plan_hash: hash of the plan, a label of every run.
         find_exhausted_budget: returns the key of an exhausted time budget, or None; called before each search round.
         previous_log: logs of the searches from an earlier start, by system (`records.search_log`).
         sweep_params: systems and hyperparameters of the configurations that W&B sweeps have started

@@ -96,8 +96,6 @@ class ConfigurationFactory:
         plan_hash: hash of the plan, a label of every run.
 
     Attributes:
-        study: the study.
-        resolved: data, model and environment of the study.
         scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
     """
 
@@ -155,13 +153,7 @@ class ConfigurationFactory:
         )
 
     def make_request(self, configuration: PlannedConfiguration, run: RunSpec, action: str) -> TrialRequest:
-        """Create the trial request of a run.
-
-        Args:
-            configuration: the configuration of the run.
-            run: the run.
-            action: "train" for the training and dev evaluation, "test" for the test evaluation.
-        """
+        """Create the trial request of a run; `action` is "train", with the dev evaluation, or "test"."""
         study, curriculum = self.study, run.curriculum
         trial = TrialSpec.model_validate(
             {

@@ -4,9 +4,9 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from study.execution.trial_runner import StudyTrials
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder, register_suite_plan
 from study.utils.console import print_line
@@ -84,20 +84,19 @@ def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
             if not earlier.wandb_logger.pending:
                 earlier.wandb_logger.close()
 
-    def make_trials(session: StudySession) -> StudyTrials:
-        trials = session.trials
-
-        def handle_trial_end() -> None:
-            trials.on_trial_end()
-            if session.scheduler.is_finished:
-                publish(session)
-
-        return replace(trials, on_trial_end=handle_trial_end)
+    def handle_trial_end(session: StudySession) -> None:
+        session.trials.on_trial_end()
+        if session.scheduler.is_finished:
+            publish(session)
 
     for session in sessions:
         if session.scheduler.is_finished:
             publish(session)
-    remaining = [make_trials(session) for session in sessions if session not in published]
+    remaining = [
+        replace(session.trials, on_trial_end=partial(handle_trial_end, session))
+        for session in sessions
+        if session not in published
+    ]
     run_trials(remaining, sessions[0].opened.cluster, view)
     for session in sessions:
         session.finish(view)
