@@ -75,18 +75,16 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     check_environment_variables()
     if cluster is None:
         check_cores(study)
-    has_no_gpu = cluster is None and study.resources.gpu > 0 and not count_gpus() and not ROCM_DEVICE.exists()
+    problems = list[str]()
+    if cluster is None and study.resources.gpu and not count_gpus() and not ROCM_DEVICE.exists():
+        problems.append(f"resources.gpu: {study.resources.gpu:g}, but this machine shows no NVIDIA GPU")
     measured: list[Throughput] = []
     if estimate_cost:
         from study.workflows.throughput import measure_study_throughput
 
         measured = measure_study_throughput(study, log)
-    data = study.study_type.trainable.data_backend
-    prepared, run_store, epochs = (
-        data.find_prepared_data(study.task, study.cache_folder),
-        RunStore(study.folder),
-        study.training.epochs,
-    )
+    data, run_store, epochs = study.study_type.trainable.data_backend, RunStore(study.folder), study.training.epochs
+    prepared = data.find_prepared_data(study.task, study.cache_folder)
     description = data.describe_data(prepared) if prepared else None
     if prepared and description:
         study = resolve_length(study, prepared)
@@ -98,27 +96,20 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         check_folder(study, study.folder)
     is_length_known = study.training.epochs is None and study.scorer_training.epochs is None
     counts = count_runs(study)
-    queries = (
-        {split: counts["queries"] for split, counts in prepared.read_metadata()["splits"].items()} if prepared else None
-    )
+    splits = prepared.read_metadata()["splits"] if prepared else {}
+    queries = {split: numbers["queries"] for split, numbers in splits.items()} or None
     states = [run_store.get_state(run_id) for run_id in run_store.list_run_ids()]
     where = "this machine" if cluster is None else "the cluster"
-    cost = (
-        estimate_cost_from_rates(study, measured, queries, where)
-        if measured and queries
-        else _estimate_recorded_cost(run_store)
-    )
-    bounds = (
-        {
-            "unshared": bound_instances_without_sharing(study)._asdict(),
-            "shared": bound_instances_with_sharing(study)._asdict(),
-        }
-        if is_length_known
-        else None
-    )
+    cost = _estimate_recorded_cost(run_store)
+    if measured and queries:
+        cost = estimate_cost_from_rates(study, measured, queries, where)
+    bounds = None
+    if is_length_known:
+        unshared, shared = bound_instances_without_sharing(study), bound_instances_with_sharing(study)
+        bounds = {"unshared": unshared._asdict(), "shared": shared._asdict()}
     document = build_plan(study, model_digest="")  # what is read of it does not depend on the model
     plan = Plan.model_validate(document)
-    values = {
+    values: dict[str, Any] = {
         "study": study.name,
         "task": study.task.name,
         "candidates": plan.candidates,
@@ -143,9 +134,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
         "families": document["families"],
-        "problems": [f"resources.gpu: {study.resources.gpu:g}, but this machine shows no NVIDIA GPU"]
-        if has_no_gpu
-        else [],
+        "problems": problems,
         "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
     }
     return Preview(values)
