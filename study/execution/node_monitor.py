@@ -16,7 +16,7 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from study.execution import nodes
-from study.execution.slots import compute_capacity
+from study.execution.slots import Node, compute_capacity
 from study.folder.run_name import format_run_name
 
 _POLL_INTERVAL_S = 1.0
@@ -119,7 +119,7 @@ class NodeMonitor(Callback):
         self._lost_nodes[node] = time.monotonic()
         return self._unreported_losses.setdefault(node, [])
 
-    def _recheck_lost_node(self, node: str, facts: nodes.Node) -> None:
+    def _recheck_lost_node(self, node: str, facts: Node) -> None:
         if time.monotonic() - self._lost_nodes[node] > _RECHECK_INTERVAL_S:
             self._lost_nodes[node] = time.monotonic()
             if _is_reachable(facts, 1):
@@ -142,7 +142,7 @@ def _get_node_id(_: object) -> str:
     return node_id
 
 
-def _is_reachable(node: nodes.Node | None, attempts: int) -> bool:
+def _is_reachable(node: Node | None, attempts: int) -> bool:
     """Return whether a node answers at least one of so many connection attempts."""
     for count in range(attempts if node else 0):
         time.sleep(_RETRY_INTERVAL_S if count else 0)

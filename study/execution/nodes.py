@@ -93,7 +93,7 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
         if pending:
             found = f"{len(pending)} of the {len(nodes)} nodes that can run a trial did not answer"
             raise UserError("resources", found, "nodes that are available to the study")
-        node_infos = _get_answers(done)
+        node_infos: list[NodeInfo] = _get_answers(done)
     _reject_unshared_folders(node_infos)
     _reject_heterogeneous([info.environment for info in node_infos])
     return node_infos[0]
