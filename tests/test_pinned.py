@@ -20,7 +20,7 @@ from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import UNTRAINED, get_systems
 from study.plan.analysis_plan import build_plan
-from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs
+from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs
 from trainables.contrastive.loss import draw_noise
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.sampler import Curriculum
@@ -65,7 +65,7 @@ def shipped(name: str) -> Study:
     return study.model_copy(update={"training": training})
 
 
-def configurations(study: Study) -> Iterator[Configuration]:
+def configurations(study: Study) -> Iterator[PlannedConfiguration]:
     """Every configuration that the study may have."""
     resolved = ResolvedInputs("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT, None, "sha256:1")
     made = ConfigurationFactory(study, resolved, "plan-hash")
@@ -86,7 +86,7 @@ def sha256(values: Any) -> str:
 
 def ids(name: str) -> dict[str, Any]:
     """Lists by system the ids of its first configuration, and the digest of those of all."""
-    found: dict[str, list[Configuration]] = {}
+    found: dict[str, list[PlannedConfiguration]] = {}
     for item in configurations(shipped(name)):
         found.setdefault(item.name, []).append(item)
     return {

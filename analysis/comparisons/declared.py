@@ -5,10 +5,10 @@ from collections.abc import Callable
 from analysis.checks.ranks import RankedSystem, rank_systems
 from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Phase, Plan, PlannedFamily
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.looks import combine_looks, compare_at_look
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
+from records.plan import Phase, Plan, PlannedFamily
 from trainables.utils.arrays import Floats
 
 Evaluate = Callable[[str, Phase, str], Floats | None]

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from analysis.comparisons.declared import Evaluate, build_family, make_evaluate, make_settings
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.looks import combine_looks, compare_at_look
+from records.plan import Plan
 
 
 class Look(NamedTuple):

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
 from analysis.data.same_queries import check_same_queries
+from records.plan import Phase, Plan
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 

@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
+from records.plan import Plan
+from records.search_log import ParamValue, Proposal, SystemSearchLog
 from trainables.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:

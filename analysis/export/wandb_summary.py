@@ -7,11 +7,11 @@ import math
 
 from analysis.data.configurations import Configuration
 from analysis.data.cost import compute_cost, compute_run_seconds
-from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData
+from records.plan import Plan
 
 SummaryValue = float | int | str | bool
 FAILED, INCOMPLETE = "failed_runs", "incomplete_configurations"

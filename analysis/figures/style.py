@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.data.plan import Plan
 from analysis.export.optuna import silence_optuna
+from records.plan import Plan
 
 _OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from analysis.data.configurations import count_seeds_of_pruned
-from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
+from records.plan import Plan
 
 
 class MissingRuns(NamedTuple):

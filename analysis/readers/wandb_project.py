@@ -10,11 +10,11 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.json_files import History
-from analysis.data.query_attributes import QUERIES_FILE as QUERIES
 from analysis.data.run import Run
 from analysis.readers.wandb_offline import WandbRunData
 from analysis.readers.wandb_server import Connection, ProjectAddress
+from records.queries import QUERIES_FILE as QUERIES
+from records.run_record import History
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 

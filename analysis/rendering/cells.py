@@ -3,8 +3,8 @@
 import io
 from collections.abc import Sequence
 
-from analysis.data.plan import adapt_to_unit
 from analysis.stats.comparison import Comparison
+from records.plan import adapt_to_unit
 from trainables.utils.cli import escape_control_characters
 
 QUERIES_BONFERRONI = "p (queries), Bonferroni"

@@ -2,12 +2,12 @@
 
 from analysis.data.cautions import list_cautions
 from analysis.data.configurations import describe_dev_choice
-from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import SearchLog
 from analysis.readers.missing_runs import count_missing_runs
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
+from records.plan import Plan
+from records.search_log import SearchLog
 from trainables.metrics import get_set_name
 from trainables.text.text_overlap import describe_overlap
 

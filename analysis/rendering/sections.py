@@ -5,8 +5,6 @@ from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.cost import compute_run_seconds
-from analysis.data.plan import PlannedFamily
-from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_p_value
 from analysis.rendering.looks import build_look_section
@@ -18,6 +16,8 @@ from analysis.tables.main import ReportData
 from analysis.tables.marks import format_marks_legend
 from analysis.tables.section import MAX_COLUMNS, Section
 from analysis.tables.setup import build_setup_section
+from records.data_statistics import DataStatistics
+from records.plan import PlannedFamily
 from trainables.metrics import LOWER_IS_BETTER
 
 _TESTS = {

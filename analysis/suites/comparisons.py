@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from analysis.comparisons.declared import select_headline_comparisons
-from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
-from analysis.suites.plan import PlannedStudy, SuitePlan
 from analysis.tables.main import ReportData
+from records.scores import read_scores
+from records.suite_plan import PlannedStudy, SuitePlan
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from analysis.suites.comparisons import AverageComparison, SuiteComparison, average_over_columns, correct_over_studies
-from analysis.suites.plan import SuitePlan
 from analysis.suites.results import SuiteResults
 from analysis.tables.main import ReportData, build_report_data
+from records.suite_plan import SuitePlan
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from analysis.data.configurations import Score, format_score
 from analysis.suites.comparisons import count_comparisons, find_common_metric, has_one_protocol
 from analysis.suites.data import SuiteData
-from analysis.suites.plan import PlannedStudy, PublishedScore, SuitePlan
 from analysis.tables.main import ReportData, SystemRow
 from analysis.tables.marks import build_marks, format_marks_legend
 from analysis.tables.section import Section
+from records.suite_plan import PlannedStudy, PublishedScore, SuitePlan
 from trainables.metrics import LOWER_IS_BETTER
 
 _NOTHING = "-"

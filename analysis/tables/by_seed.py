@@ -6,8 +6,8 @@ import numpy as np
 
 from analysis.checks.collapsed import OutlyingSeed, find_outlying_seeds
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
 from analysis.tables.section import MAX_COLUMNS, Section
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER
 
 _LEGEND = (

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import get_args
 
 from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
-from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.estimate import TestResult
 from analysis.stats.paired_tests import differences_or_none, run_tests
 from analysis.tables.section import Section
+from records.plan import Phase, Plan
 from trainables.utils.arrays import Floats
 
 _HEADER = ["system", "configuration", "search", "confirmed", "test", "gain (search)", "gain (fresh seeds)", "optimism"]

@@ -15,7 +15,6 @@ from analysis.data.configurations import (
     count_seeds_of_pruned,
     mean_and_std,
 )
-from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import Comparison, Target
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
@@ -25,6 +24,7 @@ from analysis.tables.marks import build_marks
 from analysis.tables.sample_size import build_sample_size_section
 from analysis.tables.section import Section
 from analysis.tables.strata import StrataTable, build_strata_table
+from records.plan import Phase, Plan
 
 
 @dataclass(frozen=True)

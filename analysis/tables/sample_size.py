@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
 from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 from analysis.tables.section import Section
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 _LEGEND = (

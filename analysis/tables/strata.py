@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Phase, Plan
-from analysis.data.query_attributes import QUERIES_FILE
 from analysis.data.results import Results
 from analysis.stats.paired_tests import differences_or_none, estimate_over_both, estimate_over_queries
 from analysis.tables.dev_only import is_untested
 from analysis.tables.query_groups import MAX_GROUPS, MIN_QUERIES, QueryAttribute, group_queries
 from analysis.tables.section import Section
+from records.plan import Phase, Plan
+from records.queries import QUERIES_FILE
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError

@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
-from study.workflows.choices import SECTIONS as CHOICES
+from study.workflows.choices import CHOICES
 from trainables.utils.base_settings import MAX_COUNT
 from trainables.utils.cli import print_escaped
 from trainables.utils.registry import PLUGINS_HINT

@@ -21,10 +21,7 @@ class CurriculumSearch(Settings):
     covers pacing x score x delta x duration. If `compare` names one of these, there is one system for each value of it.
     """
 
-    variants: Annotated[
-        tuple[str, ...],
-        expect("a list of distinct names out of variants, or []"),
-    ] = ()
+    variants: Annotated[tuple[str, ...], expect("a list of distinct names out of variants, or []")] = ()
     """Variants of the study that are trained with a curriculum as well. If empty, there is no curriculum."""
     compare: Literal["score", "pacing"] | None = None
     """Hyperparameter with one system for each of its values.

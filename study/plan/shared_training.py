@@ -19,18 +19,10 @@ from trainables.specs.checkpoint_chain import Segment, split_into_segments
 
 
 class Bounds(NamedTuple):
-    """Minimum and maximum over everything that a search may propose.
-
-    Example:
-        >>> print(Bounds(64, 128), Bounds(64, 64), sep=", ")
-        64 to 128, 64
-    """
+    """Minimum and maximum over everything that a search may propose."""
 
     low: int
     high: int
-
-    def __str__(self) -> str:
-        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
 
 
 def count_distinct_instances(variants: Iterable[BaseSmoothing], total: int, batch_size: int) -> int:
@@ -75,10 +67,10 @@ def bound_instances_with_sharing(study: Study) -> Bounds:
     Example:
         >>> from study.config.loader import load_study
         >>> settings = ["training.instances=640", "seeds=[1]", 'variants=["BERT", "T-LS"]', "search.epsilon=[0.2]"]
-        >>> print(bound_instances_with_sharing(load_study("quick", [*settings, "search.switch=[0.25, 0.5, 0.75]"])))
-        2080
-        >>> print(bound_instances_with_sharing(load_study("quick", [*settings, "search.switch=[0.2, 0.4, 0.6, 0.8]"])))
-        1024 to 2560
+        >>> bound_instances_with_sharing(load_study("quick", [*settings, "search.switch=[0.25, 0.5, 0.75]"]))
+        Bounds(low=2080, high=2080)
+        >>> bound_instances_with_sharing(load_study("quick", [*settings, "search.switch=[0.2, 0.4, 0.6, 0.8]"]))
+        Bounds(low=1024, high=2560)
     """
     low, high = bound_instances_without_sharing(study)
     proposals, fresh = count_proposals(study), len(study.fresh_seeds)

@@ -43,7 +43,7 @@ class Option(NamedTuple):
     meaning: str
 
 
-class Section(NamedTuple):
+class Choice(NamedTuple):
     """A registry as a user sees it."""
 
     title: str
@@ -84,25 +84,25 @@ class Section(NamedTuple):
         ]
 
 
-SECTIONS = (
-    Section("tasks", ("task.name",), TASKS, "task"),
-    Section(
+CHOICES = (
+    Choice("tasks", ("task.name",), TASKS, "task"),
+    Choice(
         "negative samplers", ("task.sampler.name", "task.evaluation_sampler.name"), NEGATIVE_SAMPLERS, "task.sampler"
     ),
-    Section("losses of rankers", ("variants", "search.loss"), LOSSES, "search"),
-    Section(
+    Choice("losses of rankers", ("variants", "search.loss"), LOSSES, "search"),
+    Choice(
         "types of encoders",
         ("model.name",),
         ARCHITECTURES,
         "model",
         "A model of any of these types: `model_type` in its config.json.",
     ),
-    Section("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
-    Section("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search"),
-    Section("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
-    Section("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
-    Section("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
-    Section("metrics", ("analysis.metric", "training.checkpoint"), METRICS, "analysis"),
+    Choice("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
+    Choice("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search"),
+    Choice("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
+    Choice("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
+    Choice("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
+    Choice("metrics", ("analysis.metric", "training.checkpoint"), METRICS, "analysis"),
 )
 """All registries that a study file refers to."""
 
@@ -143,21 +143,21 @@ def print_choices() -> None:
     print_escaped("\nsuites, several studies that run as one: the first argument")
     for name, line in list_shipped_suites():
         _print_item(name, line)
-    for section in SECTIONS:
-        print_escaped(f"\n{section.title}: {', '.join(section.keys)}")
-        if section.note:
-            print_escaped(f"  {section.note}")
-        for entry in section.registry.entries:
+    for choice in CHOICES:
+        print_escaped(f"\n{choice.title}: {', '.join(choice.keys)}")
+        if choice.note:
+            print_escaped(f"  {choice.note}")
+        for entry in choice.registry.entries:
             _print_item(entry.name, entry.line)
             _print_item("", f"source: {entry.source}")
             if entry.module:
                 _print_item("", f"plug-in: {entry.module}")
             if options := _list_own_options(entry):
-                _print_item("", f"options: {section.format_keys(options)}")
-        if section.registry.options:
-            text = f"  options of all of them: {section.format_keys(section.registry.options)}"
+                _print_item("", f"options: {choice.format_keys(options)}")
+        if choice.registry.options:
+            text = f"  options of all of them: {choice.format_keys(choice.registry.options)}"
             print_escaped(textwrap.fill(text, _WIDTH, subsequent_indent="    "))
-        for option in section.list_options():
+        for option in choice.list_options():
             text = f"{option.key} = {option.default}: {option.meaning}"
             print_escaped(textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="      "))
     for name in STUDY_TYPES:
@@ -176,18 +176,18 @@ def _iter_page_lines() -> Iterator[str]:
     yield "# What a study can choose by name"
     yield ""
     yield "`python -m study.run --list` prints the same. `make docs` writes this page from the registries."
-    for section in SECTIONS:
-        keys = ", ".join(f"`{key}`" for key in section.keys)
-        yield from ("", f"## {section.title.capitalize()}", "", f"Set by {keys}. {section.note}".rstrip(), "")
+    for choice in CHOICES:
+        keys = ", ".join(f"`{key}`" for key in choice.keys)
+        yield from ("", f"## {choice.title.capitalize()}", "", f"Set by {keys}. {choice.note}".rstrip(), "")
         yield from ("| name | | options | source |", "| --- | --- | --- | --- |")
-        for entry in section.registry.entries:
-            options = section.format_keys(_list_own_options(entry), "`")
+        for entry in choice.registry.entries:
+            options = choice.format_keys(_list_own_options(entry), "`")
             yield f"| `{entry.name}` | {entry.line} | {options} | {entry.source} |"
-        if listed := section.list_options():
+        if listed := choice.list_options():
             yield from ("", "| option | default | |", "| --- | --- | --- |")
             yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in listed)
-        if section.registry.options:
-            text = f"Options of all of them: {section.format_keys(section.registry.options, '`')}."
+        if choice.registry.options:
+            text = f"Options of all of them: {choice.format_keys(choice.registry.options, '`')}."
             yield from ("", textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
     for name in STUDY_TYPES:
         rows = get_study_type(name).variants

@@ -16,7 +16,7 @@ from study.config.spaces import make_system_space
 from study.config.trial_params import parse_trial_params
 from study.plan.analysis_plan import build_plan
 from study.scheduling.trials import ConfigurationFactory
-from study.workflows.choices import SECTIONS
+from study.workflows.choices import CHOICES
 from tests.plugins import EXAMPLE, REGISTRIES, run_with, take_back_plugins
 from tests.study.driving import RESOLVED
 from trainables.data.ranking_preparation import _build_identity
@@ -261,7 +261,7 @@ def test_the_setting_of_a_schedule_is_searched_trained_and_planned(plugins: Path
         assert told in get_message(*SEARCHED[:2], own, override)
     with pytest.raises(UserError, match="--sweep power: '9'; expected less than or equal to 5"):
         parse_trial_params(study, {"variant": "T-LS", "epsilon": "0.2", "power": "9"})
-    options = [option for section in SECTIONS for option in section.list_options() if option.key == "search.power"]
+    options = [option for section in CHOICES for option in section.list_options() if option.key == "search.power"]
     assert options == [("search.power", "[2.0]", "Power of the schedule power")]
 
 

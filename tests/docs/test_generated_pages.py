@@ -12,7 +12,7 @@ from docs.scripts import commands, configuration, pacing, speed
 from search_spaces.registry import STUDY_TYPES, get_study_type
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
 from tests.docs.blocks import ROOT

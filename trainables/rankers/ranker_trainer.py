@@ -19,7 +19,7 @@ from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
-from trainables.training.trainer import TextSource, Trainer
+from trainables.training.trainer import TokenSource, Trainer
 from trainables.utils.arrays import Ints
 from trainables.utils.random import derive_seed
 
@@ -85,7 +85,7 @@ class RankerTrainer(Trainer):
         model: CrossEncoder,
         settings: RankerTrainingSettings,
         seed: int,
-        source: TextSource,
+        source: TokenSource,
         load_curriculum: Callable[[], Curriculum | None] = lambda: None,
     ) -> None:
         super().__init__(model, settings, seed)

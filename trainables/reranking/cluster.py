@@ -41,7 +41,7 @@ class NodeKind(NamedTuple):
     is_bf16_faster: bool
 
 
-class ClusterPool(NamedTuple):
+class ClusterWorkers(NamedTuple):
     """Tasks of the cluster.
 
     Attributes:

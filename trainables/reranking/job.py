@@ -49,7 +49,7 @@ _LOCK, _SCORES = "lock", "scores-{}.npy"
 Scores = npt.NDArray[np.float32]
 
 
-class Pool(Protocol):
+class Workers(Protocol):
     """Processes that score chunks."""
 
     def score(self, chunks: Iterator[tuple[int, Chunk]]) -> Iterator[tuple[int, Scores]]:
@@ -97,7 +97,7 @@ class Reporter(Protocol):
         """Report the progress of an activity."""
 
 
-def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> int:
+def rerank(job: Job, make_workers: Callable[[str], Workers], reporter: Reporter) -> int:
     """Re-rank a run, and return the number of its pairs.
 
     Raises:
@@ -121,7 +121,7 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
             for name, source, ids in sources
         )
         parts = _Parts(folder, run, query_tokens, document_tokens, form, reporter)
-        parts.compute_missing(make_pool, key)
+        parts.compute_missing(make_workers, key)
         scores = parts.join()
         _reject_infinite(job, run, scores)
         write_trec_run(job.out, run, scores, job.tag)
@@ -144,7 +144,7 @@ class _Parts:
         self._queries, self._documents = queries, documents
         self._n_chunks = -(-len(run) // PAIRS_PER_CHUNK)
 
-    def compute_missing(self, make_pool: Callable[[str], Pool], key: str) -> None:
+    def compute_missing(self, make_workers: Callable[[str], Workers], key: str) -> None:
         """Compute the chunks without intact scores."""
         missing = [number for number in range(self._n_chunks) if not self._is_intact(number)]
         if not missing:
@@ -153,7 +153,7 @@ class _Parts:
         if start:
             self._reporter.log(f"{start} of {len(self._run)} pairs were scored before")
         self._reporter.update("pairs scored", done, len(self._run), start)
-        for number, scores in make_pool(key).score((number, self._make_chunk(number)) for number in missing):
+        for number, scores in make_workers(key).score((number, self._make_chunk(number)) for number in missing):
             with write_with_checksum(self._get_path(number)) as temporary, temporary.open("wb") as stream:
                 np.save(stream, scores)
             done += len(scores)

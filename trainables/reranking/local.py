@@ -20,7 +20,7 @@ _scorers = list[ChunkScorer]()
 """Scorer of a worker process, at most one."""
 
 
-class LocalPool(NamedTuple):
+class LocalWorkers(NamedTuple):
     """Processes of this machine.
 
     Attributes:

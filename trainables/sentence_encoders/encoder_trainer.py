@@ -18,7 +18,7 @@ from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.batching import split_into_micro_batches
-from trainables.training.trainer import TextSource, Trainer
+from trainables.training.trainer import TokenSource, Trainer
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import derive_seed, make_generator
 
@@ -46,7 +46,7 @@ class EncoderTrainer(Trainer):
         model: SentenceEncoder,
         settings: EncoderTrainingSettings,
         seed: int,
-        source: TextSource,
+        source: TokenSource,
         n_training: int,
     ) -> None:
         super().__init__(model, settings, seed)

@@ -25,7 +25,7 @@ It adds the gradient of the loss to the gradients of the model."""
 _BETAS = (0.9, 0.999)
 
 
-class TextSource(Protocol):
+class TokenSource(Protocol):
     """Source of a trainer's texts, by number."""
 
     @property

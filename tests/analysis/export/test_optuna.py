@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import SearchLog
 from analysis.export import optuna as optuna_file
+from records.plan import Plan
+from records.search_log import SearchLog
 from tests.analysis.builders import PLAN, study_runs
 from tests.analysis.searching import GRID, told
 

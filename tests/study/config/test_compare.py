@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from analysis.data.plan import Plan
+from records.plan import Plan
 from study.config import trial_params as hyperparameters
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space

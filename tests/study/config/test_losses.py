@@ -7,7 +7,7 @@ from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
 from study.config.systems import get_baseline, get_systems, list_default_comparisons
 from study.config.trial_params import parse_trial_params
-from study.records.run_name import format_run_name
+from study.folder.run_name import format_run_name
 from trainables.losses import LOSSES
 from trainables.losses.variants import can_smooth, make_variant_name
 from trainables.smoothing.schedules import VARIANTS

@@ -16,7 +16,7 @@ from study.config.training_length import convert_to_instances, read_training_cou
 from study.execution.resolve import resolve_study
 from study.plan import analysis_plan as plan
 from study.scheduling.trials import ConfigurationFactory
-from study.workflows.dry_run import build_preview, print_preview
+from study.workflows.dry_run import build_preview
 from study.workflows.prepare_data import prepare_study_data
 from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, call
@@ -152,7 +152,7 @@ def test_the_plan_knows_it_once_the_data_is_prepared(
     instances = other.training.instances
     assert found == expected | {"training": {"epochs": 3.0, "instances": instances}}
     assert expected["training"] == {"epochs": None, "instances": instances}
-    print_preview(one, estimate_cost=False, as_json=False)
+    print(build_preview(one))
     assert f"training: 3 epochs; instances per run: {instances}\n" in capsys.readouterr().out
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import QUERIES_FILE
+from records import run_record as record
+from records.queries import QUERIES_FILE
 from study.execution.trainable import make_failed_record
-from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler

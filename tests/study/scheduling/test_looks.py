@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.data.plan import Plan
 from analysis.readers.results import read_records
 from analysis.rendering.notes import collect_notes
 from analysis.rendering.sections import build_main_section
 from analysis.tables.main import ReportData, build_report_data
+from records import run_record as record
+from records.plan import Plan
 from study.config.schema import Study
 from study.plan.analysis_plan import build_plan, register_plan
-from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.workflows.dry_run import build_preview

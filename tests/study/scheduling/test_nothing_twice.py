@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from records import run_record as record
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.cleanup import clean_up_study
 from tests.study.small import BATCHES, conduct, scheduler, study, table, totals

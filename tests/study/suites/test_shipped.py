@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.suites.plan import SuitePlan
+from records.suite_plan import SuitePlan
 from study.config.loader import load_study
 from study.config.sources import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites
 from study.config.systems import get_systems
@@ -178,14 +178,14 @@ def test_published_means_of_encoders_are_those_of_the_sets() -> None:
     sets = [read_published(name, "test").scores for name in PUBLISHED if name.startswith("gs-infonce-2021.table-2-")]
     for label, systems in mean.items():
         for system, score in systems.items():
-            values = [each[label][system]["mean"] for each in sets]
-            assert statistics.fmean(values) == pytest.approx(score["mean"], abs=0.011), (label, system)
+            values = [each[label][system].mean for each in sets]
+            assert statistics.fmean(values) == pytest.approx(score.mean, abs=0.011), (label, system)
 
 
 def test_positions_of_the_slides_are_ten_minus_their_figures() -> None:
     published = read_published("wsls-slides.results", "test")
     stated = [float(text) for text in re.findall(r"\d\.\d\d", published.note)]
-    scores = [score["mean"] for systems in published.scores.values() for score in systems.values()]
+    scores = [score.mean for systems in published.scores.values() for score in systems.values()]
     assert scores == pytest.approx([10 - value for value in stated])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from records import run_record as record
 from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.records import run_record as record
 from study.tracking.payload import make_evaluation_payload
 from tests.study.small import BATCHES, SETTINGS, conduct, scheduler, study, totals
 from tests.trainables.small import BATCH_SIZE, Fresh, World

@@ -148,6 +148,16 @@ class Evaluator:
         return layout, table.column("score").to_numpy().astype(float)[layout.rows]
 
 
+def encode_scores(scores: pd.DataFrame) -> bytes:
+    """Return the content of the file of scores.
+
+    Args:
+        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id.
+    """
+    content: bytes = scores.to_parquet(index=False)
+    return content
+
+
 def read_scores(path: Path, split: str) -> pd.DataFrame:
     """Read the documents of a split: columns split, query_id, document_id, relevant and score.
 
@@ -167,30 +177,6 @@ def read_scores_and_labels(path: Path, split: str) -> tuple[Floats, Floats]:
     scores, relevant = (table.column(name).to_numpy().astype(float) for name in ("score", "relevant"))
     is_candidate = scores != -np.inf
     return scores[is_candidate], relevant[is_candidate]
-
-
-def list_splits(path: Path) -> list[str]:
-    """List the splits that a file has scores of.
-
-    The file's statistics are sufficient where every row group is of one split.
-    """
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
-    splits: dict[str, None] = {}
-    try:
-        with ParquetFile(path) as file:
-            column = file.schema_arrow.names.index("split")
-            for number in range(file.num_row_groups):
-                statistics = file.metadata.row_group(number).column(column).statistics
-                if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                    splits[str(statistics.min)] = None
-                else:
-                    part = file.read_row_group(number, columns=["split"]).column(0)
-                    splits |= dict.fromkeys(map(str, part.unique().to_pylist()))
-    except (OSError, ValueError, ArrowException) as error:
-        raise _make_read_error(path, error, ["split"]) from error
-    return list(splits)
 
 
 def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) -> Any:

@@ -12,10 +12,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from records import run_record as record
+from records.run_record import get_marker_name
+from records.scores import encode_scores
 from study.config.loader import load_study
-from study.records import run_record as record
-from study.records.remote import RemoteRecords
-from study.records.run_record import get_marker_name
+from study.folder.remote import RemoteRecords
 from tests.study.driving import drive, names, scheduler
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
@@ -34,7 +35,7 @@ def scores(split: str) -> pd.DataFrame:
 def recorded(folder: Path, run_id: str, split: record.Split = "dev", state: str = "finished") -> None:
     entry: dict[str, Any] = {"id": run_id, "state": state, "summary": {"state": state}}
     entry |= {"history": CURVE} if split == "dev" else {}
-    content = record.encode_scores(scores(split)) if state == "finished" else None
+    content = encode_scores(scores(split)) if state == "finished" else None
     record.write_run_record(folder, split, entry, content)
 
 
@@ -112,7 +113,7 @@ def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_c
     code = """
 import os, signal, sys
 from pathlib import Path
-from study.records.remote import RemoteRecords
+from study.folder.remote import RemoteRecords
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == "record.json":
@@ -193,7 +194,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(
         whole(name, source)
 
     monkeypatch.setattr(remote._storage, "put_file", put)
-    monkeypatch.setattr("study.records.remote._RETRY_INTERVAL_S", 0.0)
+    monkeypatch.setattr("study.folder.remote._RETRY_INTERVAL_S", 0.0)
     for run_id in ("abc", "def"):
         recorded(tmp_path / "one", run_id)
         remote.upload_evaluation(run_id, "dev")
@@ -220,7 +221,7 @@ def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path: Path, monke
         whole(name, source)
 
     monkeypatch.setattr(remote._storage, "put_file", put)
-    monkeypatch.setattr("study.records.remote._RETRY_INTERVAL_S", 0.0)
+    monkeypatch.setattr("study.folder.remote._RETRY_INTERVAL_S", 0.0)
     for run_id in ("bad", "abc", "def", "ghi"):  # of the last nothing is known before the next attempt
         recorded(tmp_path / "one", run_id)
         remote.upload_evaluation(run_id, "dev")

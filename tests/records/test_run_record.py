@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from study.records import run_record as record
+from records import run_record as record
+from records.scores import encode_scores
 from tests.damages import DAMAGES
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
@@ -25,7 +26,7 @@ SCORES = pd.DataFrame(
         "score": [0.1 + 0.2, -1e-300, float("inf"), -0.0],
     }
 )
-CONTENT = record.encode_scores(SCORES)
+CONTENT = encode_scores(SCORES)
 ENTRY: dict[str, Any] = {"id": "abc", "state": "finished", "config": {}, "summary": {"dev/R10@1": 1 / 3}}
 CURVE = [{"instances": count, "train/loss": 1 / count} for count in range(16, 20_016, 16)]
 SPLITS: list[record.Split] = ["dev", "test"]
@@ -191,7 +192,7 @@ def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at:
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from study.records import run_record
+from records import run_record
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == {at!r}:

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.data.scores import Evaluator
-from study.records.run_record import READER_THREADS, SPLITS, Split, get_scores_path, read_run_record
+from records.run_record import READER_THREADS, SPLITS, Split, get_scores_path, read_run_record
+from records.scores import Evaluator
 from trainables.metrics import get_measure
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
@@ -21,7 +21,7 @@ from trainables.utils.errors import UserError
 State = Literal["finished", "failed"]
 
 
-class _Entry(NamedTuple):
+class _Evaluation(NamedTuple):
     """Parts of a record that the store keeps."""
 
     state: State
@@ -32,9 +32,6 @@ class _Entry(NamedTuple):
 class RunStore:
     """Store of all evaluations that are recorded in the folder of a study.
 
-    Earlier versions recorded failures that were the machine's fault. The store ignores them, so these evaluations are
-    repeated.
-
     Args:
         folder: folder of the study; it need not exist yet.
 
@@ -44,7 +41,7 @@ class RunStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._entries: dict[tuple[str, Split], _Entry] = {}
+        self._entries: dict[tuple[str, Split], _Evaluation] = {}
         self._values: dict[tuple[str, Split], dict[str, Floats]] = {}
         self._evaluator = Evaluator()
         runs = folder / "runs"
@@ -78,7 +75,7 @@ class RunStore:
 
         Returns:
             (queries,) values in the sorted order of the queries, read-only. For a metric of sentence pairs, (distinct
-            pairs,); see `analysis.data.scores.Evaluator`.
+            pairs,); see `records.scores.Evaluator`.
 
         Raises:
             UserError: if the scores are damaged, or the number of candidates per query is not what the metric requires.
@@ -101,7 +98,8 @@ class RunStore:
     @property
     def gpu_seconds(self) -> float:
         """Seconds of all recorded evaluations on a GPU, each with the share `resources.gpu` of the GPU."""
-        return sum(_sum_seconds(entry) for entry in self._entries.values() if entry.gpu)
+        summaries = [entry.summary for entry in self._entries.values() if entry.gpu]
+        return sum(float(each.get("seconds", 0.0)) + float(each.get("test/seconds", 0.0)) for each in summaries)
 
     def refresh(self, run_id: str, split: Split) -> State | None:
         """Read the record of an ended trial again and return its state."""
@@ -127,18 +125,14 @@ class RunStore:
             known[metric] = values
         return known[metric]
 
-    def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Entry]:
+    def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Evaluation]:
         return dict(pair for split in SPLITS for pair in self._read_evaluation(run_id, split))
 
-    def _read_evaluation(self, run_id: str, split: Split) -> Iterator[tuple[tuple[str, Split], _Entry]]:
+    def _read_evaluation(self, run_id: str, split: Split) -> Iterator[tuple[tuple[str, Split], _Evaluation]]:
         record = read_run_record(self.folder, run_id, split)
         if record is not None:
             state: State = "finished" if record["state"] == "finished" else "failed"
-            yield (run_id, split), _Entry(state, record["summary"], _ran_on_gpu(record))
-
-
-def _sum_seconds(entry: _Entry) -> float:
-    return float(entry.summary.get("seconds", 0.0)) + float(entry.summary.get("test/seconds", 0.0))
+            yield (run_id, split), _Evaluation(state, record["summary"], _ran_on_gpu(record))
 
 
 def _ran_on_gpu(record: dict[str, Any]) -> bool:

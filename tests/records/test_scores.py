@@ -8,9 +8,9 @@ import pytest
 
 from analysis.comparisons.declared import compare_systems
 from analysis.data.configurations import choose_configurations, collect_configurations
-from analysis.data.scores import Evaluator
 from analysis.readers.results import read_records
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
+from records.scores import Evaluator
 from tests.analysis.builders import plan_of, scores, study_runs, write_records
 from trainables.metrics import average_precision, brier_score, ndcg_at, rank_of_first_relevant, reciprocal_rank
 from trainables.utils.errors import UserError

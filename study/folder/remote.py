@@ -16,17 +16,17 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from analysis.data.query_attributes import QUERIES_FILE
-from analysis.data.results import STATISTICS_FILE
-from study.records import run_record
-from study.records.plan_file import PLAN_FILE, STUDY_FILE, SUITE_FILE, read_plan
-from study.records.run_record import Split
+from records import run_record
+from records.data_statistics import STATISTICS_FILE
+from records.plan_file import PLAN_FILE, STUDY_FILE, SUITE_FILE, StoredPlan, read_plan
+from records.queries import QUERIES_FILE
+from records.run_record import Split
+from records.search_log import SEARCH_LOG_FILE
 from trainables.storage import open_storage
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_atomically
-from trainables.utils.hashing import hash_json
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -109,7 +109,7 @@ class RemoteRecords:
 
         Existing files of the copy are replaced.
         """
-        names = (PLAN_FILE, STUDY_FILE, SUITE_FILE, STATISTICS_FILE, "search.json", QUERIES_FILE)
+        names = (PLAN_FILE, STUDY_FILE, SUITE_FILE, STATISTICS_FILE, SEARCH_LOG_FILE, QUERIES_FILE)
         _transfer(self._upload_file, self._list_local(*names, "swept/*.json", "report/**/*"))
 
     def upload_all(self, mode: str) -> None:
@@ -183,24 +183,21 @@ class RemoteRecords:
         return True
 
     def _download_plan(self, study: str) -> None:
-        """Download the plan if the folder has none or an earlier version.
-
-        Raises:
-            UserError: see `download`.
-        """
+        """Download the plan if the folder has none or an earlier version."""
         remote, path = self._read_plan(), self._folder / PLAN_FILE
         if remote is None:
             return
-        if remote["study"] != study:
-            raise UserError("output.remote", f"results of the study {remote['study']!r}", f"those of {study!r}")
+        name, version = remote.document["study"], remote.document["version"]
+        if name != study:
+            raise UserError("output.remote", f"results of the study {name!r}", f"those of {study!r}")
         own = read_plan(path) if path.is_file() else None
-        if own and own["version"] == remote["version"] and hash_json(own) != hash_json(remote):
-            problem = f"version {remote['version']} of the plan differs from that in {self._folder}"
+        if own and own.document["version"] == version and own.hash != remote.hash:
+            problem = f"version {version} of the plan differs from that in {self._folder}"
             raise UserError("output.remote", problem, "a folder or URL that only this study uses")
-        if own is None or own["version"] < remote["version"]:
+        if own is None or own.document["version"] < version:
             self._storage.get_file(PLAN_FILE, path)
 
-    def _read_plan(self) -> dict[str, Any] | None:
+    def _read_plan(self) -> StoredPlan | None:
         with tempfile.TemporaryDirectory() as temporary:
             copy = Path(temporary, PLAN_FILE)
             try:

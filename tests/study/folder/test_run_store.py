@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.records import run_record as record
-from study.records.run_store import RunStore
+from records import run_record as record
+from records.scores import encode_scores
+from study.folder.run_store import RunStore
 from tests.analysis.similarity import similarities
 from tests.study.driving import empty_folder
 from trainables.metrics import average_precision, get_measure, recall_at, spearman
@@ -48,7 +49,7 @@ def entry(run_id: str, split: record.Split, metric: float | None, device: str | 
 
 def encoded(written: tuple[str, record.Split, float | None, str | None], seed: int) -> bytes | None:
     """The scores of an evaluation, None where it failed."""
-    return None if written[2] is None else record.encode_scores(scores(seed).assign(split=written[1]))
+    return None if written[2] is None else encode_scores(scores(seed).assign(split=written[1]))
 
 
 writes = st.tuples(
@@ -103,14 +104,14 @@ def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path: Path) -> None:
 
 
 def test_other_things_among_the_runs_are_passed_over(tmp_path: Path) -> None:
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(scores(1)))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(scores(1)))
     (tmp_path / "runs" / ".DS_Store").write_bytes(b"\0")
     (tmp_path / "runs" / "notes").mkdir()
     assert RunStore(tmp_path).list_run_ids() == ["a"]
 
 
 def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -> None:
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(scores(1)))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(scores(1)))
     run_store = RunStore(tmp_path)
     first = run_store.compute_per_query("a", METRIC)
     record.get_scores_path(tmp_path, "a").unlink()
@@ -123,7 +124,7 @@ def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["R4@2", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL", "ECE", "Spearman"])
 def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> None:
     frame = scores(1)
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
     run_store, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
     expected = get_measure(name).compute_overall(*columns, np.full(5, 4))
     assert run_store.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
@@ -134,7 +135,7 @@ def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> No
 def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
     frame = scores(1).iloc[1:]
     frame.loc[1, "relevant"] = 1
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
     groups = [group for _, group in sorted(frame.groupby("query_id"))]
     expected = [average_precision([group["score"]], [group["relevant"]])[0] for group in groups]
     np.testing.assert_allclose(RunStore(tmp_path).compute_per_query("a", "MAP"), expected, rtol=1e-14)
@@ -145,8 +146,8 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
     tmp_path: Path, name: str
 ) -> None:
     frame = similarities("test", 1.0, 3)
-    record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), record.encode_scores(frame))
-    mixed = record.encode_scores(frame.sample(frac=1, random_state=1))
+    record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), encode_scores(frame))
+    mixed = encode_scores(frame.sample(frac=1, random_state=1))
     record.write_run_record(tmp_path, "test", entry("b", "test", 0.5, "cpu"), mixed)
     run_store = RunStore(tmp_path)
     values = run_store.compute_per_query("a", name, "test")
@@ -165,7 +166,7 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
 )
 def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path: Path, name: str, content: bytes) -> None:
     for split in record.SPLITS:
-        record.write_run_record(tmp_path, split, entry("a", split, 0.5, "cpu"), record.encode_scores(scores(1)))
+        record.write_run_record(tmp_path, split, entry("a", split, 0.5, "cpu"), encode_scores(scores(1)))
     path = tmp_path / "runs" / "a" / name
     path.write_bytes(content)
     with pytest.raises(UserError, match="as the study wrote it") as told:
@@ -185,7 +186,7 @@ def test_damaged_scores_are_one_line_that_names_the_file(tmp_path: Path, damage:
         frame.loc[3, "relevant"] = 2
     if damage == "nan":
         frame.loc[3, "score"] = float("nan")
-    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), record.encode_scores(frame))
+    record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
     path = record.get_scores_path(tmp_path, "a")
     if damage == "short":
         path.write_bytes(path.read_bytes()[:-9])

@@ -8,18 +8,19 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from analysis.data import json_files
+from records.json_files import EXPECTED, read_object
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_atomically, write_json
 
-if TYPE_CHECKING:
-    import pandas as pd  # imported late because loading it takes noticeable time
-
 Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
+PROVENANCE = ("versions", "commit", "hardware", "ray")
+"""Keys of a record beside its configuration that the report and W&B have in the configuration."""
+History = list[dict[str, Any]]
+"""Learning curve: one row for each number of instances."""
 _FILES = {"dev": ("record.json", "scores.parquet"), "test": ("test.json", "test_scores.parquet")}
 _HISTORY_FILE = "history.json"
 READER_THREADS = 8
@@ -47,16 +48,6 @@ def get_scores_path(study_folder: Path, run_id: str, split: Split = "dev") -> Pa
     return get_run_folder(study_folder, run_id) / _FILES[split][1]
 
 
-def encode_scores(scores: "pd.DataFrame") -> bytes:
-    """Return the content of the file of scores.
-
-    Args:
-        scores: columns split, query_id, document_id, relevant and score; for sentence pairs also pair_id.
-    """
-    content: bytes = scores.to_parquet(index=False)
-    return content
-
-
 def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], scores: bytes | None) -> None:
     """Write the record of an evaluation, with the SHA-256 of the scores and of the learning curve, after these.
 
@@ -65,7 +56,7 @@ def write_run_record(study_folder: Path, split: Split, record: dict[str, Any], s
         split: dev for the run itself, test for its test evaluation.
         record: JSON-serializable record with at least the keys `id`, `state` and `summary`. Its `history`, the rows of
             the learning curve, is written to a separate file.
-        scores: content of the file of scores, from `encode_scores`. None for a failed run.
+        scores: content of the file of scores, from `records.scores.encode_scores`. None for a failed run.
     """
     run_folder = get_run_folder(study_folder, record["id"])
     if scores is not None:
@@ -88,27 +79,47 @@ def read_run_record(study_folder: Path, run_id: str, split: Split = "dev") -> di
     """
     path = get_run_folder(study_folder, run_id) / _FILES[split][0]
     try:
-        record = read_json(path)
+        record = read_object(path)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise _make_damage_error(path, str(error)) from None
-    if not isinstance(record, dict) or not isinstance(record.get("state"), str):
-        raise _make_damage_error(path, "it has no state of a run")
-    if not isinstance(record.get("summary"), dict):
-        raise _make_damage_error(path, "it has no summary of a run")
+    for key, kind in (("state", str), ("summary", dict)):
+        if not isinstance(record.get(key), kind):
+            raise _make_damage_error(path, f"it has no {key} of a run")
     return record
 
 
-def read_history(study_folder: Path, run_id: str) -> list[dict[str, Any]]:
-    """Return the rows of the learning curve of a run; empty if there is no record.
+def get_settings(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a record and what is known of its provenance.
+
+    Raises:
+        UserError: if it has no configuration.
+    """
+    if not isinstance(record.get("config"), dict):
+        raise UserError(f"record of run {record.get('id')}", "no configuration in it", EXPECTED)
+    settings: dict[str, Any] = record["config"] | {key: record[key] for key in PROVENANCE if key in record}
+    return settings
+
+
+def get_summary(record: dict[str, Any], split: Split) -> dict[str, Any]:
+    """Return the summary of an evaluation. A failed test leaves the results of the training unchanged."""
+    summary: dict[str, Any] = record["summary"]
+    if split == "dev" or record["state"] == "finished":
+        return summary
+    return {f"test/{key}": value for key, value in summary.items() if key in ("state", "error")}
+
+
+def read_history(study_folder: Path, run_id: str) -> History:
+    """Return the rows of the learning curve of a run; empty if there is no record, or one without a curve.
 
     Raises:
         UserError: if the curve is damaged or missing.
     """
-    record = read_run_record(study_folder, run_id)
-    path = get_run_folder(study_folder, run_id) / _HISTORY_FILE
-    return json_files.read_history(path, record.get("history_sha256")) if record else []
+    record, path = read_run_record(study_folder, run_id), get_run_folder(study_folder, run_id) / _HISTORY_FILE
+    if record is None or "history_sha256" not in record:
+        return []
+    _check_file(path, record["history_sha256"])
+    rows: History = read_json(path)
+    return rows
 
 
 def is_run_finished(study_folder: Path, run_id: str, split: Split = "dev") -> bool:
@@ -165,4 +176,4 @@ def _check_file(path: Path, recorded_hash: str) -> None:
 
 
 def _make_damage_error(path: Path, problem: str) -> UserError:
-    return UserError(str(path), problem, "a file as the study wrote it; rerun the study to recreate it")
+    return UserError(str(path), problem, EXPECTED)

@@ -1,9 +1,19 @@
-"""Log of the searches of a study: proposals and their results, from search.json."""
+"""Log of the searches of a study, search.json: the proposals, their order, their states and their results.
 
-from typing import Literal
+The report shows this log. With it, a later start does not have to ask a sampler again for its earlier proposals.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from records.json_files import read_object
+from trainables.utils.errors import UserError
+from trainables.utils.files import write_json
+
+SEARCH_LOG_FILE = "search.json"
+"""Name of the file in the study's folder."""
 ProposalState = Literal["complete", "dropped", "incomplete", "unknown"]
 ParamValue = int | float | str
 
@@ -71,3 +81,23 @@ class SearchLog(_LogModel):
     """The searches of a study, by system."""
 
     systems: dict[str, SystemSearchLog]
+
+
+def read_searches(folder: Path) -> dict[str, Any]:
+    """Return the logs of the searches by system, as `SystemSearchLog` describes them.
+
+    They are empty if the file is missing or damaged, because the study can compute them again.
+    """
+    try:
+        systems = read_object(folder / SEARCH_LOG_FILE).get("systems")
+    except (FileNotFoundError, UserError):
+        return {}
+    return systems if isinstance(systems, dict) else {}
+
+
+def write_search_log(folder: Path, log: dict[str, Any]) -> bool:
+    """Write the log of `StudyScheduler.build_search_log` if the stored one differs; return whether it was written."""
+    if log["systems"] == read_searches(folder):
+        return False
+    write_json(folder / SEARCH_LOG_FILE, log, with_checksum=True)
+    return True

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
 from analysis.readers.results import read_records, read_wandb_files
+from records.queries import QUERIES_FILE, SHA256_KEY, read_queries
 from tests.analysis.builders import plan_of, queries_of, study_runs
 from tests.analysis.offline import environment, write_queries
 from trainables.utils.checksums import hash_file
