@@ -232,8 +232,7 @@ class StudyScheduler(BaseScheduler):
             count,
             settings.round_size,
             settings.sampler,
-            settings.seed,
-            "minimize" if self.metric in LOWER_IS_BETTER else "maximize",
+            direction="minimize" if self.metric in LOWER_IS_BETTER else "maximize",
         )
         return SystemSearch(
             search,
@@ -338,7 +337,7 @@ class StudyScheduler(BaseScheduler):
         seeds = [seed for seed in self._confirm_seeds_so_far if seed not in self.study.seeds]
         if not seeds:
             return []
-        searched = [] if self.study.has_serving_seeds else list(self.searches)
+        searched = [] if self.study.reuses_search_seeds else list(self.searches)
         defaults = [self.make_default_configuration(name) for name in searched]
         selected = [*self.select_winners().values(), *defaults]
         distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
@@ -350,7 +349,7 @@ class StudyScheduler(BaseScheduler):
         A failed run of the search is retried only while there are no test scores, because these fix the choice. It is
         retried always if the study chooses nothing.
         """
-        if self.study.has_serving_seeds:
+        if self.study.reuses_search_seeds:
             return False
         is_searched = (item.name in self.searches or item in self._swept) and item.role != "confirm"
         return is_searched and self._has_test_scores and self.store.get_state(run.id, "dev") == "failed"
