@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from analysis.comparisons.declared import Evaluate
-from analysis.comparisons.looks import Looks, take_looks
+from analysis.comparisons.interim_results import InterimTests, make_interim_tests
 from analysis.data.plan import Plan
 from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
@@ -70,7 +70,7 @@ class StudyScheduler(BaseScheduler):
         self._plan, self._group = plan, 0
         self._has_test_scores = has_test_scores(store.folder)
         self._confirming: list[Configuration] = []
-        self.looks: Looks | None = None
+        self.looks: InterimTests | None = None
         self.searches: dict[str, SystemSearch] = {}
         self._fixed = self._factory.make_reference_systems()
         counts = count_proposals(study)
@@ -320,7 +320,7 @@ class StudyScheduler(BaseScheduler):
         """
         if self._plan is None or self._plan.group_size is None:
             return False
-        self.looks = take_looks(self._plan, self._make_evaluate)
+        self.looks = make_interim_tests(self._plan, self._make_evaluate)
         return not self.looks.is_over and len(self.looks.taken) == self._group + 1
 
     def _make_evaluate(self, plan: Plan) -> Evaluate:
