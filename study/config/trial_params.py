@@ -16,7 +16,6 @@ from search_spaces.space import Grid, Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
-from study.config.validation import find_training_errors
 from trainables.smoothing.schedules import get_setting_type
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
@@ -52,7 +51,7 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
         texts: text values by name, with the names of `list_param_names`.
 
     Raises:
-        UserError: if a name or value is invalid, a value is missing, or no run can have this combination.
+        UserError: if a name or value is invalid, or a value is missing.
 
     Example:
         >>> from study.config.loader import load_study
@@ -79,12 +78,6 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
             choices = [*map(str, listed[:_MAX_LISTED_VALUES]), *(["..."] if len(listed) > _MAX_LISTED_VALUES else [])]
             raise UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {', '.join(choices)}")
     params = space.points[0]
-    training = study.training.model_copy(update=dict(params.optimisation))
-    for key, value, expected, related in find_training_errors(study, training):
-        given = (name for name in (key, *related) if name.removeprefix("training.") in values)
-        name = next(given, key).removeprefix("training.")
-        shown = value if key.endswith(name) else f"{values[name]}, while {key} is {value}"
-        raise UserError(f"{SWEEP_OPTION} {name}", shown, expected)
     return TrialParams(variant, params, tuple(name for name in values if name not in params.values))
 
 

@@ -230,7 +230,7 @@ def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: 
         **ORDERED,
         "variants": ["BERT", "WSLS", "T-WSLS"],
         "curriculum": {"variants": ["WSLS", "T-WSLS"], "score": ["words_context"], "pacing": ["linear", "step"]},
-        "search": {"sampler": "grid", "epsilon": [0.2], "switch": [0.5]},
+        "search": {"sampler": "grid", "epsilon": [0.2], "schedule_settings": {"switch": [0.5]}},
     }
     begun = scheduler(world, study(world, tmp_path / "study", fresh(), **changes))
     conduct(begun)
