@@ -13,8 +13,8 @@ Phase = Literal["search", "confirmed", "test"]
 
 
 HYPERPARAMETERS = (
-    "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "batch_size", "negatives", "pacing",
-    "score", "delta", "duration", "loss", "teacher_temperature", "weak_temperature",
+    "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "pacing", "score", "delta", "duration",
+    "temperature",
 )  # fmt: skip
 """Hyperparameters of plans that name none."""
 

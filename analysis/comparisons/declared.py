@@ -6,7 +6,7 @@ from analysis.checks.ranks import RankedSystem, rank_systems
 from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.data.configurations import Configuration
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.looks import combine_looks, compare_at_look
+from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from records.plan import Phase, Plan, PlannedFamily
 from trainables.utils.arrays import Floats
@@ -57,10 +57,10 @@ def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate
         return compare_family(build_family(plan, family, evaluate), settings)
     n_taken = plan.looks_taken or len(plan.looks)
     by_look = [
-        compare_at_look(build_family(plan, family, evaluate, seeds), look, plan.looks, settings)
+        compare_at_interim_test(build_family(plan, family, evaluate, seeds), look, plan.looks, settings)
         for look, seeds in enumerate(plan.looks[:n_taken])
     ]
-    return combine_looks(by_look, plan.looks, settings)
+    return combine_interim_tests(by_look, plan.looks, settings)
 
 
 def is_sequential(plan: Plan, family: PlannedFamily) -> bool:

@@ -80,7 +80,7 @@ class Run:
         test = training.get("evaluation_precision")
         if test is None:
             return ""
-        dev = training.get("dev_precision") or training.get("precision")
+        dev = training.get("precision")
         return test if dev == test else f"{test} (dev: {dev})"
 
     @property

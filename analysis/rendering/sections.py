@@ -7,7 +7,7 @@ from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.cost import compute_run_seconds
 from analysis.data.run import Run
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_p_value
-from analysis.rendering.looks import build_look_section
+from analysis.rendering.interim_section import build_interim_section
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.tables.confirmation import build_confirmation_section
@@ -75,7 +75,7 @@ def list_sections(analysis: ReportData) -> list[Section]:
         analysis.by_metric,
         analysis.by_retrieval_metric,
         build_dev_section(plan, analysis.configurations),
-        build_look_section(analysis),
+        build_interim_section(analysis),
         *(_build_comparison_section(analysis, family) for family in plan.families),
         _build_group_section(analysis),
         build_corrections_section(analysis),

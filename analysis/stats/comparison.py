@@ -135,7 +135,7 @@ class Comparison:
         outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
             whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
         looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
-            are then over the looks, see `analysis.stats.looks`; the other numbers are those of the last look.
+            are then over the looks, see `analysis.stats.interim_tests`; the other numbers are those of the last look.
         estimate: estimate of the headline test. It is not in the JSON.
         own: result of the headline test with this comparison's own seeds alone, if they are pooled.
         pooled: how the variation between seeds was pooled. None if it is the comparison's own.

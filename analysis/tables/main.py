@@ -6,7 +6,7 @@ from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
 from analysis.checks.ranks import RankedSystem
 from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
-from analysis.comparisons.looks import Looks, stop_at_look
+from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
 from analysis.data.configurations import (
     Configuration,
     Score,
@@ -86,7 +86,7 @@ class ReportData:
     chosen: dict[str, Configuration | None]
     table: MainTable
     comparisons: list[Comparison]
-    looks: Looks | None
+    looks: InterimTests | None
     confirmed: list[ConfirmedConfiguration]
     strata: StrataTable | None
     ensembles: list[EnsembleRow]
@@ -106,7 +106,7 @@ def build_report_data(results: Results) -> ReportData:
         UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
     """
     configurations = collect_configurations(results)
-    results, looks = stop_at_look(results, choose_configurations(results, configurations))
+    results, looks = stop_at_last_interim_test(results, choose_configurations(results, configurations))
     plan, chosen = results.plan, choose_configurations(results, configurations)
     by_seed, outlying = build_seed_section(plan, chosen)
     comparisons = name_outlying_seeds(compare_systems(plan, chosen), outlying)

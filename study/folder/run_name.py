@@ -5,7 +5,6 @@ from typing import Any
 
 from search_spaces import curriculum
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from trainables.losses import DEFAULT_LOSS, LOSSES, TEMPERATURES
 from trainables.smoothing.schedules import SETTINGS
 
 _PUBLISHED_VALUES = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
@@ -14,8 +13,6 @@ _PUBLISHED_VALUES = {name: curriculum.DEFAULTS[name] for name in ("delta", "dura
 
 def format_run_name(labels: Mapping[str, Any]) -> str:
     """Return the name of a run: variant, schedule of decaying smoothing, settings, curriculum and seed.
-
-    A loss that the name of the variant does not say comes second.
 
     Args:
         labels: W&B config of the run. The name omits settings that are absent, null or 0. It also omits settings of the
@@ -31,12 +28,10 @@ def format_run_name(labels: Mapping[str, Any]) -> str:
     names = (*get_study_type(labels.get("trainable", DEFAULT_STUDY_TYPE)).defaults, *SETTINGS)
     smoothed = labels.get("distribution") != "none"
     settings = [f"{name} {labels[name]:g}" for name in names if smoothed and labels.get(name)]
-    settings += [f"{name.replace('_', ' ')} {labels[name]:g}" for name in TEMPERATURES if labels.get(name)]
-    loss = labels.get("loss") or DEFAULT_LOSS
-    own = [] if labels["variant"].startswith(LOSSES[loss].label) else [loss]
+    settings += [f"temperature {labels['temperature']:g}"] if labels.get("temperature") else []
     seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
     schedule = [labels["schedule"]] if gradual else []
-    return " ".join([labels["variant"], *own, *schedule, *settings, *_format_curriculum(labels), *seed])
+    return " ".join([labels["variant"], *schedule, *settings, *_format_curriculum(labels), *seed])
 
 
 def _format_curriculum(labels: Mapping[str, Any]) -> list[str]:

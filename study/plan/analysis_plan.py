@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from records.plan_file import PLAN_FILE, RESTORE_HINT, SETUP_KEY, read_plan
 from records.run_record import has_test_scores
 from study.config.loader import Study
-from study.config.spaces import list_hyperparameters, list_unused_settings
+from study.config.spaces import list_hyperparameters
 from study.config.systems import UNTRAINED, get_baseline, get_systems, list_default_comparisons, list_trained_scores
 from study.plan.diff import list_changed_settings
 from trainables.utils.errors import UserError
@@ -40,7 +40,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
         families.append(family | {"split": "dev"})
     excluded = dict.fromkeys(("tracking", "resources", "trial", "output", "cache", "expected"), True)
-    settings = public.model_dump(mode="json", exclude={**excluded, "search": list_unused_settings(study)})
+    settings = public.model_dump(mode="json", exclude=excluded)
     return {
         "study": study.name,
         "version": 1,
@@ -63,7 +63,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "margin": study.analysis.margin,
         "group_size": study.confirm.group_size,
         "seed_variance": study.analysis.seeds,
-        "scorer_seed": study.curriculum.seed if list_trained_scores(study) else None,
+        "scorer_seed": study.scorer_seed if list_trained_scores(study) else None,
         "label_noise": study.task.describe_label_noise(),
         "first_stage": asdict(first_stage) if first_stage else None,
         "compared": _describe_compared(study, study.search.compare) if study.search.compare else None,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from analysis.comparisons.declared import Evaluate
-from analysis.comparisons.looks import Looks, take_looks
+from analysis.comparisons.interim_results import InterimTests, make_interim_tests
 from records.plan import Plan
 from records.run_record import Split, has_test_scores
 from search_spaces.search import SeedAveragedSearch
@@ -66,7 +66,7 @@ class StudyScheduler(BaseScheduler):
         self._plan, self._group = plan, 0
         self._has_test_scores = has_test_scores(store.folder)
         self._confirming: list[PlannedConfiguration] = []
-        self.looks: Looks | None = None
+        self.looks: InterimTests | None = None
         self.searches: dict[str, SystemSearch] = {}
         self._fixed = self._factory.make_reference_systems()
         counts = count_proposals(study)
@@ -217,8 +217,7 @@ class StudyScheduler(BaseScheduler):
             count,
             settings.round_size,
             settings.sampler,
-            settings.seed,
-            "minimize" if self.metric in LOWER_IS_BETTER else "maximize",
+            direction="minimize" if self.metric in LOWER_IS_BETTER else "maximize",
         )
         return SystemSearch(
             search,
@@ -306,7 +305,7 @@ class StudyScheduler(BaseScheduler):
         """
         if self._plan is None or self._plan.group_size is None:
             return False
-        self.looks = take_looks(self._plan, self._make_evaluate)
+        self.looks = make_interim_tests(self._plan, self._make_evaluate)
         return not self.looks.is_over and len(self.looks.taken) == self._group + 1
 
     def _make_evaluate(self, plan: Plan) -> Evaluate:
@@ -332,7 +331,7 @@ class StudyScheduler(BaseScheduler):
         seeds = [seed for seed in self._confirm_seeds_so_far if seed not in self.study.seeds]
         if not seeds:
             return []
-        searched = [] if self.study.has_serving_seeds else list(self.searches)
+        searched = [] if self.study.reuses_search_seeds else list(self.searches)
         defaults = [self.make_default_configuration(name) for name in searched]
         selected = [*self.select_winners().values(), *defaults]
         distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
@@ -344,7 +343,7 @@ class StudyScheduler(BaseScheduler):
         A failed run of the search is retried only while there are no test scores, because these fix the choice. It is
         retried always if the study chooses nothing.
         """
-        if self.study.has_serving_seeds:
+        if self.study.reuses_search_seeds:
             return False
         is_searched = (item.name in self.searches or item in self._swept) and item.role != "confirm"
         return is_searched and self._has_test_scores and self.store.get_state(run.id, "dev") == "failed"

@@ -108,7 +108,7 @@ class ConfigurationFactory:
             Params(),
             self._no_smoothing,
             study.scorer_training,
-            [study.curriculum.seed],
+            [study.scorer_seed],
             "scorer",
             None,
         )

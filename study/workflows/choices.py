@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from pydantic.fields import FieldInfo
+
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from search_spaces.samplers import SAMPLERS
 from study.config.sources import list_shipped_studies, list_shipped_suites
@@ -57,11 +59,11 @@ class Choice(NamedTuple):
 
     @property
     def settings(self) -> type[Settings]:
-        """Class of the table, in a study of the default trainable."""
+        """Class of the table, in a study of the default trainable. Without fields if entries alone have settings."""
         found: Any = get_study_class(DEFAULT_STUDY_TYPE)
         for name in self.table.split("."):
             found = found.model_fields[name].annotation
-        settings: type[Settings] = found
+        settings: type[Settings] = found if isinstance(found, type) else Settings
         return settings
 
     def format_keys(self, names: Iterable[str], mark: str = "") -> str:
@@ -74,9 +76,10 @@ class Choice(NamedTuple):
         Raises:
             KeyError: if the settings have no such option, or if it has no docstring.
         """
-        docs, fields = dict[str, str](), self.settings.model_fields
+        docs, fields = dict[str, str](), dict[str, FieldInfo]()
         for settings in (*(entry.settings for entry in self.registry.entries if entry.settings), self.settings):
             docs |= read_field_docs(settings)
+            fields |= settings.model_fields
         own = dict.fromkeys(name for entry in self.registry.entries for name in _list_own_options(entry))
         return [
             Option(f"{self.table}.{name}", _format_default(fields[name].default), docs[name])
@@ -89,7 +92,7 @@ CHOICES = (
     Choice(
         "negative samplers", ("task.sampler.name", "task.evaluation_sampler.name"), NEGATIVE_SAMPLERS, "task.sampler"
     ),
-    Choice("losses of rankers", ("variants", "search.loss"), LOSSES, "search"),
+    Choice("losses of rankers", ("variants",), LOSSES, "search"),
     Choice(
         "types of encoders",
         ("model.name",),
@@ -98,7 +101,7 @@ CHOICES = (
         "A model of any of these types: `model_type` in its config.json.",
     ),
     Choice("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
-    Choice("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search"),
+    Choice("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search.schedule_settings"),
     Choice("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
     Choice("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
     Choice("samplers of the search", ("search.sampler",), SAMPLERS, "search"),

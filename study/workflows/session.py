@@ -50,7 +50,7 @@ class StudySession:
         self._clock = ElapsedTime(self._study.folder, start_time, print_line)
         run_store = RunStore(self._study.folder)
         sweep_params = read_sweep_trials(self._study, print_line)
-        if sweep_params and self._study.has_serving_seeds:
+        if sweep_params and self._study.reuses_search_seeds:
             raise UserError(
                 "confirm.seeds",
                 list(self._study.confirm.seeds),

@@ -49,8 +49,7 @@ ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch"
 TRAINED = {
     "training": {
         "instances": 640,
-        "precision": "bf16",
-        "dev_precision": "fp32",
+        "precision": "fp32",
         "evaluation_precision": "fp32",
         "threads": 1,
     },

@@ -73,14 +73,14 @@ DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
         DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_pred"),
         "mean probability of the others minus that of the relevant, by a trained model",
         _PENHA,
-        ("seed",),
+        ("scorer_epochs",),
     ),
     Entry(
         "BERT_loss",
         DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_loss"),
         "cross-entropy of a trained model, half of the relevant, half of the others",
         _PENHA,
-        ("seed",),
+        ("scorer_epochs",),
     ),
     kind=DifficultyScore,
 )

@@ -126,7 +126,7 @@ class CandidateSampler:
                 candidates.
         """
         settings, pool = self._settings.get_sampler_settings(split), self._get_pool(split)
-        items = pool.prepare_searches(split, query_ids, settings.keep_query_text)
+        items = pool.prepare_searches(split, query_ids, settings.protocol.keep_query_text)
         self._check_candidates_are_named(split, items)
         if settings.name == "given":
             self._check_lists_are_whole(split, items)
@@ -177,7 +177,7 @@ class CandidateSampler:
 
     def _build_index(self, split: str, pool: DocumentPool, settings: SamplerSettings) -> SamplerIndex:
         sampler_class = get_sampler_class(settings.name)
-        index_settings = settings.model_dump(mode="json", include={"name", "k1", "b", "idf", "words", "encoder"})
+        index_settings = settings.model_dump(mode="json", include={"name", "preset", "encoder"})
         folder = self._work_folder / f"{self._name_pool(split)}-{settings.name}-{hash_json(index_settings)}"
         if sampler_class.piece_size != 0:
             width = sampler_class.piece_size or len(pool.ids)

@@ -54,7 +54,6 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
 
 def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:
     """Return the rows of the sampled pairs, shape (queries, 1 + negatives)."""
-    negatives, choice = trainer.settings.negatives, trainer.settings.negative_choice
-    queries = np.arange(len(pairs.rows))
-    rows = sample_instances(trainer.seed, 0, queries, pairs.rows, negatives, "difficulty ", choice)
+    negatives, queries = trainer.settings.negatives, np.arange(len(pairs.rows))
+    rows = sample_instances(trainer.seed, 0, queries, pairs.rows, negatives, "difficulty ")
     return rows.reshape(-1, 1 + negatives)

@@ -97,10 +97,9 @@ class RankerTrainer(Trainer):
         Raises:
             FloatingPointError: if the loss is not finite.
         """
-        lengths = self.source.lengths[pairs.first_row : pairs.first_row + len(pairs.relevant)]
-        sampler = BatchSampler(self.seed, self.settings, pairs.rows, lengths, self._load_curriculum())
+        sampler = BatchSampler(self.seed, self.settings, pairs.rows, self._load_curriculum())
         own = as_label_smoothing(segment.smoothing)
-        objective = Objective(own.loss, own.distribution, own.teacher_temperature, own.weak_temperature)
+        objective = Objective(own.loss, own.distribution, own.temperature)
 
         def gradient(step: int, epsilon: float) -> float:
             group = 1 + self.settings.negatives if objective.is_per_query else 1

@@ -69,8 +69,7 @@ class EncoderTrainer(Trainer):
     def _draw_noise(self, smoothing: NoiseSmoothing, step: int) -> Tensor:
         """Return one set of noise vectors for the whole batch, the same on every device."""
         count = round(smoothing.multiple * self.settings.batch_size)
-        noise = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
-        return noise.to(self.device)
+        return draw_noise(self.seed, step, count, self.model.hidden_size).to(self.device)
 
     def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
         """Add the gradient of the batch's mean loss, and return the loss."""

@@ -61,7 +61,7 @@ DISTRIBUTIONS: Registry[Distribution] = Registry(
         ),
         "a non-relevant document is relevant with its weak label; for a query the sampler's scores",
         "Penha and Hauff (2021), WSLS and T-WSLS; for a query new here",
-        ("epsilon", "weak_temperature"),
+        ("epsilon", "temperature"),
     ),
     Entry(
         "relaxation",

@@ -204,6 +204,12 @@ def get_defaults(schedule: str) -> dict[str, Any]:
     return settings().model_dump() if settings else {}
 
 
+def get_setting_type(name: str) -> Any:
+    """Return the type of the values of a setting of a schedule, with its range."""
+    field = SETTINGS[name]
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+
+
 class Variant(NamedTuple):
     """One cell of the table: a smoothing distribution and a schedule of its strength, with the loss that is smoothed.
 

@@ -10,7 +10,7 @@ SAMPLERS: Registry[Any] = Registry(
         "trainables.data.negatives.bm25:Bm25Sampler",
         "the nearest documents by BM25, with exactly the scores of rank_bm25",
         "Robertson and Zaragoza (2009); rank_bm25",
-        ("k1", "b", "idf", "words"),
+        ("preset",),
     ),
     Entry(
         "random",
@@ -31,6 +31,6 @@ SAMPLERS: Registry[Any] = Registry(
         "the documents that the source lists for a query, in its order and with its scores",
         "the files of the task",
     ),
-    options=("preset", "weak_label", "normalisation", "paper_code", "keep_query_text"),
+    options=("weak_label",),
 )
 """Sampler name -> class that implements `trainables.data.negatives.base.NegativeSampler`, imported on first use."""

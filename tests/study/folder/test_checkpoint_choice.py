@@ -15,7 +15,11 @@ from tests.trainables.small import BATCH_SIZE, Fresh, World
 from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
 
-GRID = {"epsilon": [0.2], "switch": [1 / 3, 2 / 3], "n_configurations": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1}}
+GRID = {
+    "epsilon": [0.2],
+    "schedule_settings": {"switch": [1 / 3, 2 / 3]},
+    "n_configurations": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1},
+}
 
 
 @pytest.mark.parametrize("checkpoint", ["MAP", "R5@1", "last"])

@@ -273,7 +273,7 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> No
         {"analysis": {"alpha": 0.2}},
         {"analysis": {"seeds": "pooled"}},
         {"seeds": [1, 2]},
-        {"search": {"seed": 7}},
+        {"search": {"round_size": 7}},
     ):
         with pytest.raises(UserError, match="test scores from before these settings changed: "):
             register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)

@@ -84,7 +84,12 @@ def study_of(
             "seeds": list(range(seeds)),
             "variants": list(dict.fromkeys(["BERT", *trials])),
             "training": {"instances": batches * BATCH, "batch_size": BATCH, "negatives": 1, "learning_rate": 1e-5},
-            "search": {"epsilon": epsilon, "switch": switch, "n_configurations": trials, **search},
+            "search": {
+                "epsilon": epsilon,
+                "schedule_settings": {"switch": switch},
+                "n_configurations": trials,
+                **search,
+            },
         }
     )
 

@@ -141,7 +141,7 @@ def test_curves_are_grouped_by_variant_with_bands() -> None:
     ("overrides", "expected"),
     [
         ([], ["epsilon", "switch"]),
-        (["search.switch=[0.5]"], ["epsilon", "switch"]),
+        (["search.schedule_settings.switch=[0.5]"], ["epsilon", "switch"]),
         (['variants=["BERT", "LS"]'], ["epsilon"]),
         (['variants=["BERT"]'], []),
         (['search.schedule=["two_stage", "linear"]'], ["epsilon", "schedule", "switch"]),

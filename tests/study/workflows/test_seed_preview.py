@@ -8,7 +8,7 @@ import pytest
 
 from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
 from analysis.readers.results import read_records
-from analysis.stats.looks import get_alpha_shares
+from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import VarianceComponents
 from records.plan import Plan

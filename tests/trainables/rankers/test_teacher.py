@@ -26,7 +26,7 @@ def teacher(world: World, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("loss", ["kl", "margin_mse"])
 def test_a_ranker_learns_the_order_of_its_teacher(world: World, fresh: Fresh, teacher: str, loss: str) -> None:
-    trial = job(world, fresh(), LabelSmoothing(loss=loss, teacher=teacher, teacher_temperature=1.0), **LENGTH)
+    trial = job(world, fresh(), LabelSmoothing(loss=loss, teacher=teacher, temperature=1.0), **LENGTH)
     run = RankerRun(trial)
     outcome = finish(run)
     losses = [row["train/loss"] for row in outcome.history if "train/loss" in row]

@@ -71,7 +71,7 @@ class DocumentPool:
         have the best grades.
         """
         relevant, answers = self._find_relevant(split, query_ids, settings)
-        keep_query_text = settings.get_sampler_settings(split).keep_query_text
+        keep_query_text = settings.sampler.protocol.keep_query_text
         candidates = self._find_candidates(split, query_ids)
         items = []
         for name in query_ids:

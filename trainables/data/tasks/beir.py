@@ -64,4 +64,4 @@ def _find_files(settings: RankerTaskSettings) -> list[Path]:
     return readers.find_files(settings, *FILES, dev=DEV_FILE)
 
 
-TASK = Task(read_dataset, get_source_version, "all", split_settings=("dev_share",))
+TASK = Task(read_dataset, get_source_version, "all", reads_dev_share=True)

@@ -169,6 +169,6 @@ TASK = Task(
     "judged",
     SEPARATORS,
     is_dialogue=True,
-    split_settings=("dev_share",),
+    reads_dev_share=True,
     count_candidates=count_candidates,
 )

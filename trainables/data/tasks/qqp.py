@@ -160,6 +160,6 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     return {"train": first} | ({} if dev is None else {"dev": dev}) | {"test": labelled[-1]}
 
 
-TASK = Task(read_dataset, get_source_version, allowed_overlap=1, split_settings=("dev_share",))
+TASK = Task(read_dataset, get_source_version, allowed_overlap=1, reads_dev_share=True)
 """The task qqp, which allows any overlap of splits: a question with several duplicates is in several pairs, and the
 pairs may be in different splits."""

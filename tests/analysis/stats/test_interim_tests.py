@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.looks import combine_looks, compare_at_look, get_alpha_shares
+from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test, get_alpha_shares
 from analysis.stats.multiple_testing import CORRECTIONS
 
 LOOKS = st.lists(st.integers(1, 9), min_size=1, max_size=5).map(lambda steps: tuple((1 + np.cumsum(steps)).tolist()))
@@ -20,7 +20,9 @@ def combine(d: list[np.ndarray], looks: tuple[int, ...], taken: int, **more: obj
         ComparisonFamily("f", "toy", "MAP", [(f"S{at}", "B", values[:seeds]) for at, values in enumerate(d)])
         for seeds in looks[:taken]
     ]
-    return combine_looks([compare_at_look(f, at, looks, own) for at, f in enumerate(families)], looks, own)
+    return combine_interim_tests(
+        [compare_at_interim_test(f, at, looks, own) for at, f in enumerate(families)], looks, own
+    )
 
 
 @given(LOOKS)
@@ -70,7 +72,7 @@ def test_a_missing_side_is_not_compared_and_still_counts() -> None:
     d = np.random.default_rng(0).normal(0.3, 0.1, (4, 30))
     family = ComparisonFamily("f", "toy", "MAP", [("A", "B", d), ("C", "B", None)])
     own = ComparisonSettings()
-    first, second = combine_looks([compare_at_look(family, 0, (4, 8), own)], (4, 8), own)
+    first, second = combine_interim_tests([compare_at_interim_test(family, 0, (4, 8), own)], (4, 8), own)
     assert (second.verdict, second.looks, second.interval) == ("not compared", (), None)
     assert first.adjusted["bonferroni"] == pytest.approx(2 * first.looks[0].p / first.looks[0].share)
 

@@ -36,7 +36,7 @@ def get_alpha_shares(looks: Sequence[int]) -> tuple[float, ...]:
     return tuple(later - earlier for earlier, later in pairwise(spent))
 
 
-def compare_at_look(
+def compare_at_interim_test(
     family: ComparisonFamily, look: int, looks: Sequence[int], settings: ComparisonSettings
 ) -> list[Comparison]:
     """Compare every pair of a family at one look, at the level of that look.
@@ -50,7 +50,7 @@ def compare_at_look(
     return compare_family(family, replace(settings, alpha=settings.alpha * get_alpha_shares(looks)[look]))
 
 
-def combine_looks(
+def combine_interim_tests(
     by_look: Sequence[Sequence[Comparison]], looks: Sequence[int], settings: ComparisonSettings
 ) -> list[Comparison]:
     """Combine the comparisons of a family at all looks so far; they keep their order.
@@ -58,7 +58,7 @@ def combine_looks(
     Numbers that are not about a test, such as the difference, are those of the last look so far.
 
     Args:
-        by_look: the family's comparisons at each look so far, as `compare_at_look` returns them.
+        by_look: the family's comparisons at each look so far, as `compare_at_interim_test` returns them.
         looks: number of seeds at each look of the plan, also at those to come.
         settings: level over all looks, correction, margin.
 
@@ -67,8 +67,8 @@ def combine_looks(
         >>> d = np.array([[0.2, 0.1, 0.3, 0.2], [0.1, 0.2, 0.2, 0.3], [0.2, 0.2, 0.1, 0.2], [0.1, 0.2, 0.3, 0.2]])
         >>> families = [ComparisonFamily("f", "toy", "R10@1", [("LS", "BERT", d[:seeds])]) for seeds in (2, 4)]
         >>> settings = ComparisonSettings(alpha=0.05)
-        >>> by_look = [compare_at_look(family, look, (2, 4), settings) for look, family in enumerate(families)]
-        >>> (comparison,) = combine_looks(by_look, (2, 4), settings)
+        >>> by_look = [compare_at_interim_test(family, look, (2, 4), settings) for look, family in enumerate(families)]
+        >>> (comparison,) = combine_interim_tests(by_look, (2, 4), settings)
         >>> comparison.verdict, [(look.seeds, round(look.p, 4)) for look in comparison.looks]
         ('better', [(2, 0.0092), (4, 0.0001)])
     """
@@ -81,7 +81,7 @@ def combine_looks(
     ]
     corrected = zip(adjust_by_each_correction(p_values), adjust_by_each_correction(over_queries), strict=True)
     return [
-        _combine_looks(own, history, *adjusted, shares, settings)
+        _combine_interim_tests(own, history, *adjusted, shares, settings)
         for own, history, adjusted in zip(zip(*by_look, strict=True), histories, corrected, strict=True)
     ]
 
@@ -101,7 +101,7 @@ def _min_over_looks(p_values: Sequence[float | None], shares: Sequence[float]) -
     return min(known, default=None)
 
 
-def _combine_looks(
+def _combine_interim_tests(
     own: Sequence[Comparison],
     history: tuple[LookResult, ...],
     adjusted: dict[str, float | None],

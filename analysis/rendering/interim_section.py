@@ -1,7 +1,7 @@
 """The looks of a sequential study as a table of the report."""
 
-from analysis.comparisons.looks import Look
-from analysis.stats.looks import get_alpha_shares
+from analysis.comparisons.interim_results import InterimTest
+from analysis.stats.interim_tests import get_alpha_shares
 from analysis.tables.main import ReportData
 from analysis.tables.section import Section
 
@@ -13,7 +13,7 @@ _LEGEND = (
 )
 
 
-def build_look_section(analysis: ReportData) -> Section | None:
+def build_interim_section(analysis: ReportData) -> Section | None:
     """Build the table of the looks, if the study is sequential."""
     plan, looks = analysis.results.plan, analysis.looks
     if looks is None:
@@ -34,7 +34,7 @@ def build_look_section(analysis: ReportData) -> Section | None:
     return Section("Looks", header, rows, legend, label="looks", in_terminal=True)
 
 
-def _describe_decisions(look: Look) -> tuple[str, str]:
+def _describe_decisions(look: InterimTest) -> tuple[str, str]:
     """Return the decided comparisons with their verdicts, and the open ones."""
     decided = [f"{c.system} {c.verdict} ({c.baseline})" for c in look.comparisons if c.is_decided]
     open_pairs = [f"{c.system} with {c.baseline}" for c in look.comparisons if not c.is_decided]
