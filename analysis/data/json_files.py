@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
@@ -10,6 +12,7 @@ from trainables.utils.files import read_json
 
 History = list[dict[str, Any]]
 """One row for each number of instances."""
+_Model = TypeVar("_Model", bound=BaseModel)
 _EXPECTED_FILE = "the file as the study wrote it; rerun the study to recreate it"
 
 
@@ -41,6 +44,19 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(str(path), "not a JSON object", "a file that the study wrote")
     return value
+
+
+def parse_model(model: type[_Model], stored: Any, where: str) -> _Model:
+    """Parse what was read from a file.
+
+    Raises:
+        UserError: if a value is bad; it names the first one.
+    """
+    try:
+        return model.model_validate(stored)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
 
 
 def sort_keys(value: Any, names: Sequence[str]) -> Any:

@@ -170,27 +170,8 @@ def read_scores_and_labels(path: Path, split: str) -> tuple[Floats, Floats]:
 
 
 def list_splits(path: Path) -> list[str]:
-    """List the splits that a file has scores of.
-
-    The file's statistics are sufficient where every row group is of one split.
-    """
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
-    splits: dict[str, None] = {}
-    try:
-        with ParquetFile(path) as file:
-            column = file.schema_arrow.names.index("split")
-            for number in range(file.num_row_groups):
-                statistics = file.metadata.row_group(number).column(column).statistics
-                if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
-                    splits[str(statistics.min)] = None
-                else:
-                    part = file.read_row_group(number, columns=["split"]).column(0)
-                    splits |= dict.fromkeys(map(str, part.unique().to_pylist()))
-    except (OSError, ValueError, ArrowException) as error:
-        raise _make_read_error(path, error, ["split"]) from error
-    return list(splits)
+    """List the splits that a file has scores of."""
+    return [str(split) for split in _read_table(path, ["split"]).column(0).unique().to_pylist()]
 
 
 def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) -> Any:
@@ -205,11 +186,7 @@ def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) ->
             present = [name for name in optional if name in file.schema_arrow.names]
             return file.read(columns=columns + present, use_threads=False)
     except (OSError, ValueError, ArrowException) as error:
-        raise _make_read_error(path, error, columns) from error
-
-
-def _make_read_error(path: Path, error: Exception, columns: list[str]) -> UserError:
-    return UserError(str(path), error, f"a parquet file with columns {', '.join(columns)}")
+        raise UserError(str(path), error, f"a parquet file with columns {', '.join(columns)}") from error
 
 
 def _select_split(table: Any, split: str) -> Any:

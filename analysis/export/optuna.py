@@ -5,10 +5,8 @@
 The same searches give the same file: its times are constant, not those of the clock.
 """
 
-import itertools
-import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -91,8 +89,7 @@ def create_optuna_study(results: Results, system: str, storage: "BaseStorage | N
 def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
     """Return the distribution of each hyperparameter, including those with a single value.
 
-    Names are categories. Numbers are a range from the smallest to the largest value, on a logarithmic scale if that
-    makes the values more even.
+    Names are categories. Numbers are a range from the smallest to the largest value.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -106,29 +103,10 @@ def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
         if len(numbers) < len(several):
             distributions[name] = CategoricalDistribution(list(several))
         elif all(isinstance(value, int) for value in numbers):
-            distributions[name] = IntDistribution(int(numbers[0]), int(numbers[-1]), log=is_logarithmic(numbers))
+            distributions[name] = IntDistribution(int(numbers[0]), int(numbers[-1]))
         else:
-            distributions[name] = FloatDistribution(numbers[0], numbers[-1], log=is_logarithmic(numbers))
+            distributions[name] = FloatDistribution(numbers[0], numbers[-1])
     return distributions
-
-
-def is_logarithmic(values: Sequence[float]) -> bool:
-    """Return whether increasing values are more evenly spaced on a logarithmic scale.
-
-    Two values are if they are a decade apart.
-    """
-    if values[0] <= 0 or len(values) < 2:
-        return False
-    if len(values) == 2:
-        return values[1] >= 10 * values[0]
-    return _unevenness([math.log(value) for value in values]) < _unevenness(values) - 1e-9
-
-
-def _unevenness(values: Sequence[float]) -> float:
-    """Return the standard deviation of the steps divided by their mean."""
-    steps = [after - before for before, after in itertools.pairwise(values)]
-    average = sum(steps) / len(steps)
-    return math.sqrt(sum((step - average) ** 2 for step in steps) / len(steps)) / average
 
 
 def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
-from pydantic import BaseModel, ValidationError
 
-from analysis.data.json_files import History, drop_empty_objects, read_object, sort_keys
+from analysis.data.json_files import History, drop_empty_objects, parse_model, read_object, sort_keys
 from analysis.data.plan import Plan
 from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
 from analysis.data.results import SETUP_KEY, STATISTICS_FILE, STATISTICS_KEY, DataStatistics, Results, Setup
@@ -29,7 +28,6 @@ from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 from trainables.utils.plugins import load_plugins
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
 
 
@@ -148,7 +146,7 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
 
 def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
     plan = drop_empty_objects(documents.plan)
-    parsed = _parse_model(Plan, plan | {"data": sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
+    parsed = parse_model(Plan, plan | {"data": sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
     if any(name not in METRICS for name in parsed.metrics):
         load_plugins(plan.get("settings", {}).get("plugins", ()), f"plan in {where}: plugins")
     for name in parsed.metrics:
@@ -173,19 +171,11 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
         run.check_files()
     unfinished = sorted((run for run in runs if run.specification_id not in unique), key=lambda run: run.id)
     ordered = sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
-    searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
+    searched = None if ordered is None else parse_model(SearchLog, ordered, f"search in {where}")
     runs, stored = sorted(cleaned, key=lambda run: run.id), documents.statistics
-    statistics = None if stored is None else _parse_model(DataStatistics, stored, f"statistics of the data in {where}")
-    setup = None if documents.setup is None else _parse_model(Setup, documents.setup, f"setup in {where}")
+    statistics = None if stored is None else parse_model(DataStatistics, stored, f"statistics of the data in {where}")
+    setup = None if documents.setup is None else parse_model(Setup, documents.setup, f"setup in {where}")
     return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries, statistics, setup=setup)
-
-
-def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
-    try:
-        return model.model_validate(stored)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
 
 
 def _deduplicate_runs(runs: list[Run], value_key: str, where: str) -> dict[str, Run]:

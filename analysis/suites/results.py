@@ -4,11 +4,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from analysis.data.json_files import read_object
+from analysis.data.json_files import parse_model, read_object
 from analysis.data.results import Results
 from analysis.readers.results import read_server
 from analysis.readers.source import read_folder
@@ -54,7 +51,7 @@ def read_suite_plan(path: Path) -> tuple[SuitePlan, str]:
     plan_hash = hash_json(stored.get("plan"))
     if stored.get("hash", plan_hash) != plan_hash:
         raise UserError(str(path), "its hash is not the plan's", "a plan as the suite wrote it")
-    return _parse_plan(stored.get("plan"), str(path)), plan_hash
+    return parse_model(SuitePlan, stored.get("plan"), f"plan of the suite in {path}"), plan_hash
 
 
 def read_suite_folder(folder: Path) -> SuiteResults:
@@ -99,11 +96,11 @@ def _read_server(address: str, suite: str | None, cache: Path | None) -> Iterato
     project_address = ProjectAddress.parse(address)
     with connect() as connection:
         found = WandbProject(connection, project_address, connection.folder).find_suites()
-        plans = {name: (_parse_plan(document, address), plan_hash) for name, (document, plan_hash) in found.items()}
-        if suite not in plans and (suite is not None or len(plans) != 1):
-            known = ", ".join(plans) or "none"
+        if suite not in found and (suite is not None or len(found) != 1):
+            known = ", ".join(found) or "none"
             raise UserError("--suite", repr(suite) if suite else "not given", f"a suite of {address}: {known}")
-        plan, plan_hash = plans[suite or next(iter(plans))]
+        document, plan_hash = found[suite or next(iter(found))]
+        plan = parse_model(SuitePlan, document, f"plan of the suite in {address}")
         places = {study.key: _find_project(connection, project_address, study) for study in plan.studies}
     with ExitStack() as stack:
         studies = {}
@@ -126,11 +123,3 @@ def _find_project(connection: Connection, address: ProjectAddress, study: Planne
 def _is_study(folder: Path) -> bool:
     """Return whether a folder has results; the plan alone is written when the suite starts."""
     return any(folder.glob("runs/*/record.json")) or any(folder.glob("wandb/offline-run-*"))
-
-
-def _parse_plan(document: Any, where: str) -> SuitePlan:
-    try:
-        return SuitePlan.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"plan of the suite in {where}", ".".join(map(str, first["loc"])), first["msg"]) from error

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.readers import evaluated_runs
-from analysis.readers.evaluated_runs import compute_values, parse_metric, parse_runs, read_runs
+from analysis.readers.evaluated_runs import parse_metric, parse_runs, read_runs
 from tests.analysis.trec import write_qrels, write_runs
 from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
@@ -32,54 +32,11 @@ def test_values_are_those_of_ir_measures(tmp_path: Path, monkeypatch: pytest.Mon
             assert own.to_dict() == {row.query_id: row.value for row in oracle}
 
 
-@pytest.mark.parametrize("names", [("1-1", "2-1"), ("a", "b"), ("q 1", "q 2"), ("0-7", "é")])
-def test_an_outside_program_gets_ids_that_it_can_read(tmp_path: Path, names: tuple[str, str]) -> None:
-    """gdeval takes numbers alone, drops what is before a hyphen, and splits at blanks; these values are its own."""
-    first, second = names
-    grades = {first: {"a b": 1, "c-1": 2}, second: {"a b": 3, "d": 0}}
-    found = {
-        "x": {first: {"a b": 3, "c-1": 2}, second: {"d": 2, "a b": 1}},
-        "y": {first: {"c-1": 3, "a b": 2}, second: {"a b": 2, "d": 1}},
-    }
-    values = {
-        name: [
-            value
-            for own in found.values()
-            for value in compute_values(
-                {query: (grades[query], own[query]) for query in names}, parse_metric(name)
-            ).values()
-        ]
-        for name in ("nDCG(dcg='exp-log2')@2", "ERR@2")
-    }
-    assert values["nDCG(dcg='exp-log2')@2"] == [0.79671, 0.63093, 1, 1]
-    numbers = {"1": grades[first], "2": grades[second]}
-    run = {str(number): own for number, own in enumerate(found["x"].values(), 1)}
-    rename = {"a b": "1", "c-1": "2", "d": "3"}
-    numbers, run = (
-        {query: {rename[document]: value for document, value in own.items()} for query, own in table.items()}
-        for table in (numbers, run)
-    )
-    oracle = ir_measures.iter_calc([ir_measures.ERR @ 2], numbers, run)
-    assert values["ERR@2"][:2] == [row.value for row in sorted(oracle)]
-
-
-def test_a_query_without_a_value_is_left_out_and_one_without_a_relevant_document_counts_0(tmp_path: Path) -> None:
-    """Accuracy compares relevant with other documents; ir_measures divides by 0 where nothing else was retrieved."""
-    (tmp_path / "qrels").write_text("q1 0 d1 1\nq1 0 d2 1\nq2 0 d1 1\nq3 0 d1 0\n")
-    text = "".join(
-        f"{query} Q0 {document} 1 {score} t\n"
-        for query in ("q1", "q2", "q3")
-        for document, score in (("d1", 2), ("d2", 1))
-    )
-    runs = {name: tmp_path / f"{name}.run" for name in "ab"}
-    for path in runs.values():
-        path.write_text(text)
-    notes: list[str] = []
-    frame = read_runs(tmp_path / "qrels", runs, "Accuracy@5", log=notes.append)
-    assert frame["query"].tolist() == ["q2", "q2"]
-    assert "left out, since Accuracy@5 is not defined: 2 queries: q1, q3" in notes
-    frame = read_runs(tmp_path / "qrels", runs, "ERR@5")
-    assert frame.set_index("query")["value"]["q3"].tolist() == [0, 0]
+def test_a_metric_without_a_value_for_a_judged_query_is_refused(tmp_path: Path) -> None:
+    """Accuracy compares relevant with other documents, so a query without a relevant one has none."""
+    qrels, runs = write_qrels(tmp_path, queries=6, irrelevant=2), write_runs(tmp_path, queries=6)
+    with pytest.raises(UserError, match="--metric: Accuracy of query q05 is nan; expected a metric with a finite"):
+        read_runs(qrels, runs, "Accuracy")
 
 
 @pytest.mark.parametrize(("metric", "hint"), [("ndcg@10", "nDCG@10"), ("p@5", "P@5"), ("judged@10", "Judged@10")])
@@ -123,7 +80,7 @@ def test_what_is_counted_and_left_out_is_said(tmp_path: Path) -> None:
     notes: list[str] = []
     frame = read_runs(qrels, runs, "nDCG@10", log=notes.append)
     assert notes == [
-        "nDCG@10 of 10 judged queries; 1 of them without a relevant document: q10",
+        "nDCG@10 of 10 judged queries",
         "bert run 2 lacks 4 of 10 judged queries: counted as 0: q01, q02, q03 and 1 more",
         f"left out, since {qrels} does not judge them: 2 queries: q11, q12",
     ]
@@ -132,33 +89,15 @@ def test_what_is_counted_and_left_out_is_said(tmp_path: Path) -> None:
     ]
     assert lacking["value"].tolist() == [0.0] * 4
     assert frame["query"].nunique() == 10
-    notes.clear()
-    dropped = read_runs(qrels, runs, "nDCG@10", "drop", log=notes.append)
-    assert notes[:3] == [
-        "nDCG@10 of 6 judged queries; 1 of them without a relevant document: q10",
-        "bert run 2 lacks 4 of 10 judged queries: left out for all runs: q01, q02, q03 and 1 more",
-        "left out, since a run lacks them: 4 of 10 judged queries",
-    ]
-    kept = frame[frame["query"].isin(dropped["query"].unique())].reset_index(drop=True)
-    pd.testing.assert_frame_equal(dropped, kept)
-
-
-def test_a_query_for_which_a_metric_is_not_defined_is_left_out(tmp_path: Path) -> None:
-    """Accuracy compares relevant with other documents, so a query without a relevant one has none."""
-    notes: list[str] = []
-    qrels, runs = write_qrels(tmp_path, queries=6, irrelevant=2), write_runs(tmp_path, queries=6)
-    frame = read_runs(qrels, runs, "Accuracy", log=notes.append)
-    assert sorted(frame["query"].unique()) == ["q01", "q02", "q03", "q04"]
-    assert "left out, since Accuracy is not defined: 2 queries: q05, q06" in notes
 
 
 @pytest.mark.parametrize(
     "metric",
     ["nDGC@10", "", "nDCG@0", "P@-1", "R@1.5", "P", "nDCG@True", "AP(rel=0)", "nDCG(x=1)", "alpha_nDCG@10", "RBP", "1+",
-     "nDCG@10 AP", "nDCG(gains={1:0.5})@10", "all_trec", "P_0"],
+     "nDCG@10 AP", "nDCG(gains={1:0.5})@10", "all_trec", "P_0", "ERR@20", "nDCG(dcg='exp-log2')@10"],
 )  # fmt: skip
 def test_a_metric_that_cannot_be_computed_is_refused(tmp_path: Path, metric: str) -> None:
-    """pytrec_eval would crash the process at a cutoff of 0."""
+    """pytrec_eval would crash the process at a cutoff of 0; gdeval would count 0 for ids that are no numbers."""
     qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
     with pytest.raises(UserError, match="--metric: ") as caught:
         read_runs(qrels, runs, metric)
@@ -182,5 +121,3 @@ def test_python_takes_one_file_or_several_and_refuses_none(tmp_path: Path) -> No
     for wrong, message in (({"bert": []}, "no file"), ({"bert": runs["bert"]}, "two systems or more")):
         with pytest.raises(UserError, match=message):
             read_runs(qrels, wrong, "AP")
-    with pytest.raises(UserError, match="missing: none; expected one of zero, drop"):
-        read_runs(qrels, runs, "AP", "none")  # type: ignore[arg-type]
