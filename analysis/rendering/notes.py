@@ -73,14 +73,15 @@ def describe_search(plan: Plan, search: SearchLog) -> list[str]:
 
 def _describe_missing_runs(analysis: ReportData) -> list[str]:
     """Say how to complete a project that lacks runs. A folder is read from its records, which are complete."""
-    results, plan, known = analysis.results, analysis.results.plan, {c.id for c in analysis.configurations}
+    results, plan, known = analysis.results, analysis.results.plan, analysis.configurations
     logs = results.search.systems.values() if results.search else ()
     proposed = {proposal.configuration_id for log in logs for proposal in log.get_proposals("complete")}
+    tested = known if is_untested(plan, known) else [c for c in known if c.is_tested(plan)]
     is_complete = (
         not results.unfinished
-        and proposed <= known
-        and not any(c is None for c in analysis.chosen.values())
-        and not any(c.lacks_runs(plan) for c in analysis.configurations)
+        and proposed <= {c.id for c in known}
+        and {*plan.all_systems} <= {c.system for c in tested}
+        and not any(c.lacks_runs(plan) for c in known)
     )
     if is_complete or not results.server_address:
         return []
