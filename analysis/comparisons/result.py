@@ -36,9 +36,10 @@ class ComparisonResult:
     variance: VarianceComponents | None
 
     def __repr__(self) -> str:
-        """Return a line for each comparison."""
+        """Return a line for each comparison, whose verdict says what it is limited to."""
         columns = ["system", "baseline", "difference", "low", "high", "p_corrected", "verdict"]
-        return str(self.frame()[columns].to_string(index=False, float_format="{:.4f}".format))
+        shown = self.frame()[columns].assign(verdict=[c.scoped_verdict for c in self.comparisons])
+        return str(shown.to_string(index=False, float_format="{:.4f}".format))
 
     def frame(self) -> pd.DataFrame:
         """Return the comparisons as a data frame, see `build_comparisons_frame`.

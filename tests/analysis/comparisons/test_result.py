@@ -46,3 +46,4 @@ def test_the_description_has_a_line_for_each_comparison() -> None:
     assert header.split() == ["system", "baseline", "difference", "low", "high", "p_corrected", "verdict"]
     assert [line.split()[:2] for line in lines] == [["LS", "BERT"], ["T-LS", "BERT"]]
     assert f"{result.comparisons[1].difference:.4f}" in lines[1]
+    assert repr(compare(made(seeds=1, queries=200), ["BERT"])).endswith("better (these runs)")
