@@ -140,11 +140,8 @@ def parse_metric(metric: str) -> "ir_measures.Measure":
         raise UserError("--metric", f"{metric} with cutoff {cutoff!r}", "a whole number above 0 after @")
     try:
         ir_measures.evaluator([measure], {"q": {"d": 1}})
-        is_of_gdeval = ir_measures.gdeval.supports(measure)
     except Exception as error:
         raise UserError("--metric", f"{metric} ({_describe_error(error)})", _METRICS) from error
-    if is_of_gdeval:
-        raise UserError("--metric", f"{metric}, which only gdeval computes: it takes no ids but numbers", _METRICS)
     return measure
 
 
@@ -199,14 +196,11 @@ def _evaluate(
     run: TrecRun, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
 ) -> dict[str, float]:
     """Return the value of each judged query of a run."""
-    import ir_measures
-
     queries, values = [query for query in judged if query in run.rows], dict[str, float]()
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
         batch = queries[first : first + _QUERIES_AT_ONCE]
-        tables = ({query: judged[query] for query in batch}, {query: run.get_documents(query) for query in batch})
         try:
-            values |= {row.query_id: float(row.value) for row in ir_measures.iter_calc([measure], *tables)}
+            values |= compute_values({query: (judged[query], run.get_documents(query)) for query in batch}, measure)
         except Exception as error:  # of a provider
             raise UserError("--metric", f"{metric} cannot be computed ({_describe_error(error)})", _METRICS) from error
     for query in queries:
@@ -214,6 +208,31 @@ def _evaluate(
             expected = "a metric with a finite value for every judged query"
             raise UserError("--metric", f"{metric} of query {query} is {found}", expected)
     return values
+
+
+def compute_values(
+    queries: Mapping[str, tuple[dict[str, int], dict[str, float]]], measure: "ir_measures.Measure"
+) -> dict[str, float]:
+    """Compute the value of each query by ir_measures from the grades and the scores of its documents.
+
+    gdeval is a program of its own, which reads files: it takes numbers for queries alone, and blanks and hyphens in ids
+    mislead it. So it gets numbers, which sort as the ids do, because ids break ties.
+    """
+    import ir_measures
+
+    is_program = ir_measures.gdeval.supports(measure)
+    names = {str(number) if is_program else query: query for number, query in enumerate(queries, 1)}
+    tables = [_number_documents(*own) if is_program else own for own in queries.values()]
+    qrels, run = (dict(zip(names, table, strict=True)) for table in zip(*tables, strict=True))
+    return {names[row.query_id]: float(row.value) for row in ir_measures.iter_calc([measure], qrels, run)}
+
+
+def _number_documents(grades: dict[str, int], scores: dict[str, float]) -> tuple[dict[str, int], dict[str, float]]:
+    numbers = {document: f"{number:09}" for number, document in enumerate(sorted({*grades, *scores}))}
+    return (
+        {numbers[document]: grade for document, grade in grades.items()},
+        {numbers[document]: score for document, score in scores.items()},
+    )
 
 
 def _count(number: int, noun: str) -> str:
