@@ -71,7 +71,7 @@ def test_a_seed_that_is_bad_for_all_systems_is_no_collapse() -> None:
 def test_the_run_and_the_others_are_described_in_the_given_numbers() -> None:
     means = {"BERT": np.array([0.731, 0.738, 0.735]), "LS": np.array([0.74, 0.412, 0.744])}
     (run,) = find_outlying_runs(means)
-    assert run == ("LS", 1, 0.412, (0.74, 0.744), True)
+    assert run == ("LS", 1, 0.412, (0.74, 0.744), True, "")
 
 
 def test_missing_runs_are_ignored() -> None:
