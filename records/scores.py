@@ -191,11 +191,7 @@ def _read_table(path: Path, columns: list[str], optional: Sequence[str] = ()) ->
             present = [name for name in optional if name in file.schema_arrow.names]
             return file.read(columns=columns + present, use_threads=False)
     except (OSError, ValueError, ArrowException) as error:
-        raise _make_read_error(path, error, columns) from error
-
-
-def _make_read_error(path: Path, error: Exception, columns: list[str]) -> UserError:
-    return UserError(str(path), error, f"a parquet file with columns {', '.join(columns)}")
+        raise UserError(str(path), error, f"a parquet file with columns {', '.join(columns)}") from error
 
 
 def _select_split(table: Any, split: str) -> Any:

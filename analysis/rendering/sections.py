@@ -1,7 +1,6 @@
 """The tables of the report in their order; each format shows some of them."""
 
 from analysis.checks import ranks
-from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.cost import compute_run_seconds
@@ -81,7 +80,6 @@ def list_sections(analysis: ReportData) -> list[Section]:
         build_corrections_section(analysis),
         analysis.by_seed,
         _build_ensemble_section(analysis),
-        analysis.sample_size,
         build_confirmation_section(plan, analysis.confirmed),
         *(analysis.strata.to_sections(plan) if analysis.strata else []),
         build_setup_section(results),
@@ -134,7 +132,6 @@ def _build_comparison_section(analysis: ReportData, family: PlannedFamily) -> Se
     pooling, legend = plan.adapt_to_unit(describe_pooling(own, plan.seed_variance)), dev
     if [family] == plan.test_families[-1:]:
         legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
-        legend += f" {describe_sensitivity([c for c in analysis.comparisons if c.split is None])}".rstrip()
     caption = plan.adapt_to_unit(_CAPTION).format(
         name=family.name,
         metrics=", ".join(plan.get_family_metrics(family)),

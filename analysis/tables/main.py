@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
+from analysis.checks.collapsed import name_outlying_seeds
 from analysis.checks.ranks import RankedSystem
 from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
@@ -16,12 +16,12 @@ from analysis.data.configurations import (
     mean_and_std,
 )
 from analysis.data.results import Results
+from analysis.stats.collapsed import OutlyingRun
 from analysis.stats.comparison import Comparison, Target
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.by_seed import build_seed_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.marks import build_marks
-from analysis.tables.sample_size import build_sample_size_section
 from analysis.tables.section import Section
 from analysis.tables.strata import StrataTable, build_strata_table
 from records.plan import Phase, Plan
@@ -91,12 +91,11 @@ class ReportData:
     strata: StrataTable | None
     ensembles: list[EnsembleRow]
     ranks: list[RankedSystem]
-    outlying_seeds: list[OutlyingSeed]
+    outlying_seeds: list[OutlyingRun]
     """The test runs that look collapsed, or whose system's other seeds do."""
     by_metric: Section | None
     by_retrieval_metric: Section | None
     by_seed: Section | None
-    sample_size: Section | None
 
 
 def build_report_data(results: Results) -> ReportData:
@@ -118,14 +117,13 @@ def build_report_data(results: Results) -> ReportData:
         comparisons=comparisons,
         looks=looks,
         confirmed=build_confirmation(results, configurations),
-        strata=build_strata_table(results, configurations, chosen),
+        strata=build_strata_table(results, chosen),
         ensembles=build_ensembles(results, chosen),
         ranks=rank_headline_systems(plan, chosen),
         outlying_seeds=outlying,
         by_metric=build_metric_section(plan, chosen, comparisons),
         by_retrieval_metric=build_retrieval_section(plan, chosen),
         by_seed=by_seed,
-        sample_size=build_sample_size_section(plan, chosen),
     )
 
 
