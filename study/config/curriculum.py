@@ -68,7 +68,7 @@ class CurriculumSearch(Settings):
     scorer_instances: PositiveInt | None = None
     """Training instances of the scoring run. If None, as many as a run of the study has."""
     vectors: Annotated[str, Field(min_length=1)] | None = None
-    """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
+    """File of word vectors for sigma_SM, as text of fastText or word2vec.
 
     If None, the input embeddings of the model are used.
     """

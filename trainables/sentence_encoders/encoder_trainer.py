@@ -42,12 +42,7 @@ class EncoderTrainer(Trainer):
     settings: EncoderTrainingSettings
 
     def __init__(
-        self,
-        model: SentenceEncoder,
-        settings: EncoderTrainingSettings,
-        seed: int,
-        source: TextSource,
-        n_training: int,
+        self, model: SentenceEncoder, settings: EncoderTrainingSettings, seed: int, source: TextSource, n_training: int
     ) -> None:
         super().__init__(model, settings, seed)
         self.source, self._n_training = source, n_training

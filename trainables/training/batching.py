@@ -102,11 +102,7 @@ def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
 
 
 def sample_epoch_pairs(
-    seed: int,
-    epoch: int,
-    rows: QueryGroups,
-    negatives: int,
-    choice: Literal["drawn", "first"] = "drawn",
+    seed: int, epoch: int, rows: QueryGroups, negatives: int, choice: Literal["drawn", "first"] = "drawn"
 ) -> Ints:
     """Return the pairs of an epoch in the order of training, which is shuffled over all queries.
 
