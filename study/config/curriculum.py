@@ -61,7 +61,7 @@ class CurriculumSearch(Settings):
     Its weights compute BERT_pred and BERT_loss. If None, the training is as long as a run of the study.
     """
     vectors: Annotated[str, Field(min_length=1)] | None = None
-    """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
+    """File of word vectors for sigma_SM, as text of fastText or word2vec.
 
     If None, the input embeddings of the model are used.
     """

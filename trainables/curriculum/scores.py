@@ -31,12 +31,7 @@ _TEXT_SCORES, _MODEL_SCORES = "trainables.difficulty.text_scores", "trainables.d
 _PENHA = "Penha and Hauff (2020), section 3"
 DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
     Entry("random", DifficultyScore("nothing", ""), "no difficulty: the order is shuffled", _PENHA),
-    Entry(
-        "turns",
-        DifficultyScore("text", f"{_TEXT_SCORES}:turns"),
-        "number of utterances in the context",
-        _PENHA,
-    ),
+    Entry("turns", DifficultyScore("text", f"{_TEXT_SCORES}:turns"), "number of utterances in the context", _PENHA),
     Entry(
         "words_context",
         DifficultyScore("text", f"{_TEXT_SCORES}:words_context"),

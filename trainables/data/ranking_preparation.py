@@ -106,11 +106,7 @@ def prepare_data(
 
 
 def _prepare(
-    settings: RankerTaskSettings,
-    portable: RankerTaskSettings,
-    cache: Path,
-    pointer: Path,
-    report: "ProgressCallback",
+    settings: RankerTaskSettings, portable: RankerTaskSettings, cache: Path, pointer: Path, report: "ProgressCallback"
 ) -> RankingDataset:
     report(f"reading task {settings.name}")
     dataset = _read_dataset(settings)

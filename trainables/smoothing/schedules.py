@@ -141,12 +141,7 @@ def _check_schedule(entry: Entry, place: str) -> None:
 
 
 SCHEDULES: Registry[Callable[..., float]] = Registry(
-    Entry(
-        "constant",
-        constant,
-        "the strength throughout training",
-        "Penha and Hauff (2021), LS and WSLS",
-    ),
+    Entry("constant", constant, "the strength throughout training", "Penha and Hauff (2021), LS and WSLS"),
     Entry(
         "two_stage",
         two_stage,
@@ -235,12 +230,7 @@ def _check_variant(entry: Entry, place: str) -> None:
 
 VARIANTS: Registry[Variant] = Registry(
     Entry("BERT", Variant("none", "constant"), "no smoothing", "Nogueira and Cho (2019)"),
-    Entry(
-        "LS",
-        Variant("uniform", "constant"),
-        "label smoothing",
-        "Szegedy et al. (2016); Penha and Hauff (2021)",
-    ),
+    Entry("LS", Variant("uniform", "constant"), "label smoothing", "Szegedy et al. (2016); Penha and Hauff (2021)"),
     Entry(
         "T-LS",
         Variant("uniform", "two_stage", n_configurations=3),

@@ -172,8 +172,7 @@ class RankerTaskSettings(BaseTaskSettings):
     teacher: Annotated[str | None, Field(min_length=1)] = None
     """File with the scores of a teacher for all training candidates, which margin_mse and kl learn.
 
-    A TREC run (query, Q0, document, rank, score, name), or Parquet with the columns query_id, document_id and score. If
-    None, they learn the scores of the negative sampler.
+    A TREC run (query, Q0, document, rank, score, name). If None, they learn the scores of the negative sampler.
     """
     sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the training queries."""

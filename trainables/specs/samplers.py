@@ -14,7 +14,7 @@ SAMPLERS: Registry[Any] = Registry(
     ),
     Entry(
         "random",
-        "trainables.data.negatives.uniform:RandomSampler",
+        "trainables.data.negatives.index_free:RandomSampler",
         "any documents of the pool, all with the same chance and without a score",
         "Penha and Hauff (2021), section 4",
     ),
@@ -27,7 +27,7 @@ SAMPLERS: Registry[Any] = Registry(
     ),
     Entry(
         "given",
-        "trainables.data.negatives.given:GivenSampler",
+        "trainables.data.negatives.index_free:GivenSampler",
         "the documents that the source lists for a query, in its order and with its scores",
         "the files of the task",
     ),

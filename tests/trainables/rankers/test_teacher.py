@@ -18,8 +18,10 @@ def teacher(world: World, tmp_path: Path) -> str:
     """A teacher by which the last candidate is the best; returns its digest."""
     table = world.prepared.read_candidates("train", ["query_id", "document_id"])
     table["score"] = np.tile(np.arange(5.0), len(table) // 5)
-    table.to_parquet(tmp_path / "teacher.parquet")
-    write_teacher_scores(world.prepared.folder, lambda: table, tmp_path / "teacher.parquet", "feedfacefeedface")
+    rows = table.itertuples(index=False)
+    run = "".join(f"{row.query_id} Q0 {row.document_id} 1 {row.score} teacher\n" for row in rows)
+    (tmp_path / "teacher.run").write_text(run)
+    write_teacher_scores(world.prepared.folder, lambda: table, tmp_path / "teacher.run", "feedfacefeedface")
     assert get_teacher_path(world.prepared.folder, "feedfacefeedface").is_file()
     return "feedfacefeedface"
 

@@ -54,10 +54,7 @@ class DocumentPool:
         return [self.dataset.documents[name] for name in self.ids[first:last]]
 
     def prepare_queries(
-        self,
-        split: str,
-        query_ids: Sequence[str],
-        settings: RankerTaskSettings,
+        self, split: str, query_ids: Sequence[str], settings: RankerTaskSettings
     ) -> list[QueryToSample]:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
 

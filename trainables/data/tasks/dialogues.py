@@ -142,11 +142,6 @@ def join_utterances(utterances: Sequence[str]) -> str:
     return " ".join(f"{text} {SEPARATORS[i % 2]}" for i, text in enumerate(utterances))
 
 
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings).values())
-
-
 def _check_header(location: FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
     if fields != HEADER:
         raise UserError(str(location), f"header {quote_text(', '.join(fields))}", f"tab-separated {', '.join(HEADER)}")
@@ -165,7 +160,7 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
 
 TASK = Task(
     read_dataset,
-    get_source_version,
+    readers.make_source_version(_find_files),
     "judged",
     SEPARATORS,
     is_dialogue=True,

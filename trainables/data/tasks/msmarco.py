@@ -73,11 +73,6 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     return builder.build(settings)
 
 
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings).values())
-
-
 def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dict[str, str]) -> None:
     """Add the candidates of judged queries, whose ids are those of `splits`.
 
@@ -116,4 +111,4 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-TASK = Task(read_dataset, get_source_version, reads_dev_share=True)
+TASK = Task(read_dataset, readers.make_source_version(_find_files), reads_dev_share=True)

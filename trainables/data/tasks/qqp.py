@@ -67,11 +67,6 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     return builder.build(settings)
 
 
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings).values())
-
-
 def _select_duplicates(
     pairs: Iterator[_QqpPair], builder: DatasetBuilder, questions: dict[str, str]
 ) -> Iterator[_QqpPair]:
@@ -160,6 +155,6 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     return {"train": first} | ({} if dev is None else {"dev": dev}) | {"test": labelled[-1]}
 
 
-TASK = Task(read_dataset, get_source_version, allowed_overlap=1, reads_dev_share=True)
+TASK = Task(read_dataset, readers.make_source_version(_find_files), allowed_overlap=1, reads_dev_share=True)
 """The task qqp, which allows any overlap of splits: a question with several duplicates is in several pairs, and the
 pairs may be in different splits."""
