@@ -21,7 +21,7 @@ from transformers import Trainer as TransformersTrainer
 from benchmarks.measure import Measure, in_turn
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import load_tokenizer
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings

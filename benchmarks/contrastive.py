@@ -31,9 +31,8 @@ from benchmarks.contenders import Clock, arguments, quiet, synchronize
 from benchmarks.engine import docstring_pairs
 from benchmarks.measure import Measure, interleaved, machine, show
 from trainables.models.packing import PackedBatch
-from trainables.models.pretrained import resolve_model_path
+from trainables.models.pretrained import load_tokenizer, resolve_model_path
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.encoder_trainer import EncoderTrainer, sample_batch
 from trainables.specs import environment
 from trainables.specs.checkpoint_chain import Segment

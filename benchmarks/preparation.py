@@ -19,8 +19,7 @@ import numpy as np
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.ranking_tokens import tokenize_pairs
 from trainables.data.tasks import msmarco
-from trainables.models.pretrained import hash_model_files, resolve_model_path
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import hash_model_files, load_tokenizer, resolve_model_path
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.random import make_generator
 

@@ -11,9 +11,8 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from trainables.data.ranking_tokens import join_pairs
-from trainables.models.pretrained import resolve_model_path
+from trainables.models.pretrained import load_tokenizer, resolve_model_path
 from trainables.models.scoring import Precision
-from trainables.models.tokenizer import load_tokenizer
 from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.texts import open_texts
 from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens

@@ -24,9 +24,13 @@ from trainables.models.architectures import ARCHITECTURES, get_architecture
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import NO_DROPOUT, Dropout
 from trainables.models.packing import PackedBatch
-from trainables.models.pretrained import check_model_settings, count_layers_to_reinitialize, read_max_tokens
+from trainables.models.pretrained import (
+    check_model_settings,
+    count_layers_to_reinitialize,
+    load_tokenizer,
+    read_max_tokens,
+)
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.models.tokenizer import load_tokenizer
 from trainables.models.transformer import Transformer, load_pretrained
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.base import BaseModelSettings

@@ -141,8 +141,7 @@ def load_vectors_from_model(folder: Path) -> WordVectors:
     """
     from safetensors import safe_open
 
-    from trainables.models.pretrained import read_architecture
-    from trainables.models.tokenizer import load_tokenizer
+    from trainables.models.pretrained import load_tokenizer, read_architecture
 
     tensor = f"{read_architecture(folder).word_embeddings}.weight"
     with safe_open(folder / "model.safetensors", framework="pt") as file:

@@ -106,12 +106,12 @@ def load_classifier(path: Path) -> Classifier:
             another number of labels, an unknown architecture, or weights that do not fit.
     """
     check_model_settings(path, BaseModelSettings(max_length=8))
-    names = _read(path / "config.json").get("architectures")
+    names = _read_settings(path / "config.json").get("architectures")
     name = str(names[0]) if isinstance(names, list) and names else "model without architecture"
     modules = read_modules(path, "MODEL", (_COSINE,))
-    if modules and _read(path / "config_sentence_transformers.json").get("default_prompt_name"):
+    if modules and _read_settings(path / "config_sentence_transformers.json").get("default_prompt_name"):
         raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")
-    if modules and _read(path / "sentence_bert_config.json").get("do_lower_case"):
+    if modules and _read_settings(path / "sentence_bert_config.json").get("do_lower_case"):
         raise UserError("MODEL", f"{path.name!r} lower-cases texts before its tokenizer", "a tokenizer that does so")
     if len(modules) <= 1 and name.endswith(_CLASSIFIER):
         return _load_sequence_classifier(path).eval()
@@ -218,12 +218,12 @@ class _DenseHead(nn.Module):
         return features["scores"]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_settings(file: Path) -> dict[str, Any]:
     return read_json_object(file, "MODEL", missing={})
 
 
 def _read_separator(folder: Path) -> Separator:
-    settings = _read(folder / "config.json")
+    settings = _read_settings(folder / "config.json")
     try:
         return Separator(int(settings["separator"]), int(settings["n_separators"]))
     except (KeyError, TypeError, ValueError) as error:
@@ -232,7 +232,7 @@ def _read_separator(folder: Path) -> Separator:
 
 
 def _read_pooling(folder: Path) -> Pooling:
-    settings = _read(folder / "config.json")
+    settings = _read_settings(folder / "config.json")
     legacy = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
     modes = settings.get("pooling_mode") or [
         legacy.get(key, key) for key, value in settings.items() if key.startswith("pooling_mode_") and value is True
@@ -245,7 +245,7 @@ def _read_pooling(folder: Path) -> Pooling:
 
 
 def _check_dense(path: Path, folder: str) -> None:
-    activation = _read(path / folder / "config.json").get("activation_function", "torch.")
+    activation = _read_settings(path / folder / "config.json").get("activation_function", "torch.")
     if not str(activation).startswith("torch."):
         raise UserError("MODEL", f"{path.name}/{folder} has the activation {activation}", "an activation of torch")
     if not (path / folder / "model.safetensors").is_file():

@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
 from trainables.models.model_json import read_json_object, read_modules, refuse_foreign_code
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 # fmt: off
 _COMMON_FILES = (
@@ -350,3 +353,25 @@ def read_licence(path: Path) -> str | None:
     head = card.read_text(encoding="utf-8").partition("\n---")[0]
     found = re.search(r"^license: *([\w.-]+) *$", head, re.MULTILINE)
     return found and found[1]
+
+
+def load_tokenizer(path: Path, added_tokens: tuple[str, ...] = ()) -> "PreTrainedTokenizerBase":
+    """Return the model's own tokenizer, extended by special tokens.
+
+    Args:
+        path: folder with the model's files.
+        added_tokens: special tokens to add, default none.
+
+    Raises:
+        UserError: if its files are damaged, or the tokenizer knows no words. Transformers returns such a tokenizer if
+            the vocabulary of the model is of another kind.
+    """
+    from transformers import AutoTokenizer
+
+    with report_unloadable(path):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    if tokenizer.vocab_size <= len(tokenizer.all_special_ids):
+        reason = f"the tokenizer in {path.name!r} finds no vocabulary"
+        raise UserError("model.name", reason, f"the vocabulary file that {type(tokenizer).__name__} reads")
+    tokenizer.add_tokens(list(added_tokens), special_tokens=True)
+    return tokenizer

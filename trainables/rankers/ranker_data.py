@@ -192,7 +192,7 @@ def _format_reference_metric(prepared: RankingDataset, metric: str, split: str) 
 
 def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     from trainables.data.ranking_tokens import tokenize_pairs
-    from trainables.models.tokenizer import load_tokenizer
+    from trainables.models.pretrained import load_tokenizer
 
     path = resolve_model_path(study.model.name)
     length, added = study.model.max_length, get_task(study.task.name).list_added_tokens(study.task)

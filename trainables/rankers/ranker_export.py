@@ -13,7 +13,7 @@ from trainables.data.tasks import TASKS, get_task
 from trainables.exchange.input_rules import write_input_rules
 from trainables.exchange.saved_models import has_classifier, load_cross_encoder, save_cross_encoder
 from trainables.losses import LOSSES
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import load_tokenizer
 from trainables.rankers.ranker_run import RankerData, list_standardization_rows
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.specs.plugin import ExportedModel

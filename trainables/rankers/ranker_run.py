@@ -16,7 +16,7 @@ from trainables.data.teacher import read_teacher_scores
 from trainables.difficulty.cache import load_training_difficulties
 from trainables.losses import LOSSES
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import load_tokenizer
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_noisy_labels
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer

@@ -59,7 +59,7 @@ def load_shared_tokenizer(paths: list[Path]) -> "PreTrainedTokenizerBase":
     Raises:
         UserError: if the models have different tokenizers.
     """
-    from trainables.models.tokenizer import load_tokenizer
+    from trainables.models.pretrained import load_tokenizer
 
     if len({_hash_tokenizer(path) for path in paths}) > 1:
         raise UserError("MODEL", "models with different tokenizers", "models of an ensemble with the same tokenizer")

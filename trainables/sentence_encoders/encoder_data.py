@@ -67,7 +67,7 @@ def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
     import numpy as np
 
     from trainables.data.sentence_tokens import tokenize_sentences
-    from trainables.models.tokenizer import load_tokenizer
+    from trainables.models.pretrained import load_tokenizer
 
     meta = prepared.read_metadata()
     counts = meta["splits"]

@@ -8,8 +8,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from trainables.exchange.saved_models import save_sentence_encoder
-from trainables.models.pretrained import read_max_tokens
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import load_tokenizer, read_max_tokens
 from trainables.sentence_encoders.encoder_run import EncoderData
 from trainables.specs.plugin import ExportedModel
 from trainables.specs.sentence_encoder import as_encoder_spec

@@ -17,9 +17,8 @@ from trainables.data.sentence_tokens import (
 )
 from trainables.data.store import get_prepared_folder
 from trainables.metrics import get_measure
-from trainables.models.pretrained import read_max_tokens
+from trainables.models.pretrained import load_tokenizer, read_max_tokens
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.models.tokenizer import load_tokenizer
 from trainables.sentence_encoders.encoder_trainer import EncoderTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import as_encoder_spec

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SamplerProtocol(NamedTuple):
-    """How BM25 reads texts, which negatives it may find, and how scores become weak labels."""
+    """Rules of a negative sampler: the words and weights of BM25, its pool, and weak labels from scores."""
 
     k1: float = 1.5
     """Term-frequency saturation of BM25; the default is that of rank_bm25."""
@@ -95,7 +95,7 @@ class SamplerSettings(Settings):
 
     @property
     def protocol(self) -> SamplerProtocol:
-        """What the preset stands for."""
+        """Rules that the preset stands for."""
         return PROTOCOLS[self.preset]
 
     @property

@@ -91,7 +91,7 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
 def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path) -> None:
     from trainables.data.tasks import get_task
     from trainables.models.cross_encoder import CrossEncoder
-    from trainables.models.tokenizer import load_tokenizer
+    from trainables.models.pretrained import load_tokenizer
     from trainables.specs.ranker import RankerModelSettings
 
     size = len(load_tokenizer(world.bert, get_task("dialogues").added_tokens))

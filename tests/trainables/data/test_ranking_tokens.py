@@ -165,7 +165,7 @@ def test_a_long_response_keeps_what_a_short_context_leaves(tmp_path: Path, token
 
 @pytest.mark.parametrize("truncation", ["oldest", "plain"])
 def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, tokenizer: Any, truncation: str) -> None:
-    from trainables.models.tokenizer import load_tokenizer as with_tokens
+    from trainables.models.pretrained import load_tokenizer as with_tokens
 
     for split in SPLITS:
         lines = [
@@ -226,7 +226,7 @@ def test_a_pair_loses_a_token_of_its_longer_side_at_a_time(
     prepared, task = prepare_data(settings, tmp_path / "cache"), get_task("dialogues")
     added = task.list_added_tokens(settings)
     assert bool(added) == separators
-    from trainables.models.tokenizer import load_tokenizer as with_tokens
+    from trainables.models.pretrained import load_tokenizer as with_tokens
 
     tokenizer = with_tokens(Path(tokenizer.name_or_path), added)
     with caplog.at_level(logging.WARNING):

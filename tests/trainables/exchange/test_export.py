@@ -15,8 +15,8 @@ from trainables.exchange.saved_models import load_cross_encoder, save_cross_enco
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
+from trainables.models.pretrained import load_tokenizer
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.models.tokenizer import load_tokenizer
 from trainables.specs.ranker import RankerModelSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.text.tokens import get_special_tokens

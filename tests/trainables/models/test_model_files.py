@@ -22,11 +22,11 @@ from trainables.models.pretrained import (
     SLOW_TOKENIZERS,
     check_model_settings,
     find_local_model,
+    load_tokenizer,
     report_unloadable,
     resolve_encoder_path,
     resolve_model_path,
 )
-from trainables.models.tokenizer import load_tokenizer
 from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import MachineError, UserError
 

@@ -16,8 +16,13 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from tests.trainables.small import World, write_bert
 from trainables.models.architectures import ARCHITECTURES
-from trainables.models.pretrained import check_model_settings, hash_encoder_files, hash_model_files, resolve_model_path
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import (
+    check_model_settings,
+    hash_encoder_files,
+    hash_model_files,
+    load_tokenizer,
+    resolve_model_path,
+)
 from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import UserError
 

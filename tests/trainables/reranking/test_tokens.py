@@ -13,7 +13,7 @@ from tests.trainables.models.architectures import write_model
 from tests.trainables.small import write_roberta
 from trainables.data.ranking_tokens import PairFormat, TextTokens, join_pairs
 from trainables.exchange.input_rules import InputRules
-from trainables.models.tokenizer import load_tokenizer
+from trainables.models.pretrained import load_tokenizer
 from trainables.reranking.texts import Text, TextSource
 from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens
 from trainables.utils.errors import UserError
