@@ -254,22 +254,6 @@ def test_other_code_of_the_plugin_adds_nothing_to_test_scores(place: Path, tmp_p
     assert refused.stderr.count("\n") == 1
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_study_of_the_own_trainable_trains_and_compares(trained: Path) -> None:
-    found = {(row["system"], row["baseline"]) for row in comparisons(trained / "report")}
-    assert found == {("SOFT", "HARD"), ("T-SOFT", "HARD"), ("T-SOFT", "SOFT"), ("HARD", "untrained")}
-    with (trained / "report" / "results.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == "dev"]
-    values = {
-        name: fmean(float(row["value"]) for row in rows if row["system"] == name) for name in ("HARD", "untrained")
-    }
-    assert values["HARD"] > values["untrained"]
-    entries = [json.loads(path.read_text(encoding="utf-8")) for path in trained.glob("runs/*/record.json")]
-    assert {entry["state"] for entry in entries} == {"finished"}
-    assert any(entry["summary"]["instances_reused"] for entry in entries)
-
-
 def read_test_values(folder: Path) -> dict[tuple[str, int], float]:
     """The metric of the test set by system and seed, from the report."""
     with (folder / "report" / "results.csv").open(encoding="utf-8") as file:

@@ -21,8 +21,10 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Server, tracking: Tracking) -> None:
+    """Rows that come again, or after a gap, are no other points."""
     logger = WandbLogger(tracking, print)
-    logger.log_rows(LABELS, CURVE[:1], 0)
+    for start in (1, 0, 0):
+        logger.log_rows(LABELS, CURVE[start : start + 1], start)
     deadline = time.monotonic() + 60
     while not (found := server.runs(tracking.project).get("abc")) or not found.history:
         assert time.monotonic() < deadline
@@ -35,17 +37,6 @@ def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Serv
     logger.close()
     assert logger.get_run_url("abc") == f"{server.url}/{server.entity}/{tracking.project}/runs/abc"
     whole(server.runs(tracking.project)["abc"], tracking.folder)
-
-
-def test_rows_that_are_told_again_or_with_a_gap_are_no_other_points(server: Server, tracking: Tracking) -> None:
-    logger = WandbLogger(tracking, print)
-    for start in (1, 0, 0):
-        logger.log_rows(LABELS, CURVE[start : start + 1], start)
-    recorded(tracking.folder, "dev")
-    logger.log_evaluation("abc", "dev")
-    assert logger.flush(), logger.failure_reason
-    logger.close()
-    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
 def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, tracking: Tracking) -> None:
@@ -146,7 +137,14 @@ def test_a_server_that_takes_nothing_is_given_up(
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
-@pytest.mark.parametrize(("key", "told"), [("f" * 40, "401"), ("short", "API key must"), ("", "No API key")])
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("f" * 40, "401"),
+        pytest.param("short", "API key must", marks=pytest.mark.long),
+        pytest.param("", "No API key", marks=pytest.mark.long),
+    ],
+)
 def test_a_key_that_is_wrong_stops_no_study(
     server: Server,
     tracking: Tracking,
@@ -173,6 +171,7 @@ def test_a_key_that_is_wrong_stops_no_study(
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
+@pytest.mark.long
 def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> None:
     for split in SPLITS:
         recorded(tracking.folder, split)
@@ -181,6 +180,7 @@ def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> Non
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
+@pytest.mark.long
 def test_a_failed_run_is_shown_as_failed_until_it_is_made_good(server: Server, tracking: Tracking) -> None:
     recorded(tracking.folder, "dev", "failed")
     assert not log_evaluations(tracking, ("abc", "dev")).pending

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import wandb
 
 from analysis.readers.wandb_offline import index_staged_files, is_complete, locate_staged_file, read_offline_runs
 from study.config.schema import TrackingSettings
@@ -16,6 +17,8 @@ from study.records.data_statistics import write_data_statistics
 from study.tracking import Tracking, WandbLogger, offline_files
 from study.tracking.payload import FINDINGS_FILE, Document, make_document_payload, read_project
 from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced
+from study.tracking.wandb_run import prepare_client
+from study.tracking.writer import RunWriter
 from study.workflows.session import make_tracking as tracking_of
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
@@ -30,16 +33,21 @@ def tracking(tmp_path: Path) -> Tracking:
 
 
 def write(tracking: Tracking, *written: record.Split | Document) -> None:
-    """Do what a driver does with evaluations and documents, from its start to its end."""
-    logger = WandbLogger(tracking, print)
-    for each in written:
-        if each in SPLITS:
-            logger.log_evaluation("abc", each)
-        else:
-            logger.log_document(each)
-    is_written = logger.flush()
-    logger.close()
-    assert is_written, logger.failure_reason
+    """Do in this process what the one of a logger does, from its start to its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tracking.folder)
+        for name in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_SILENT", "WANDB_ERROR_REPORTING"):
+            patch.setenv(name, "")  # so that what `prepare_client` sets is taken back
+        wandb.teardown()  # its service has a working directory and an environment of its own
+        prepare_client(tracking)
+        writer = RunWriter(tracking)
+        for each in written:
+            if each in SPLITS:
+                writer.write_evaluation("abc", each)
+            else:
+                writer.write_document(each)
+        writer.close()
+        wandb.teardown()
 
 
 def done(tracking: Tracking, split: record.Split) -> bool:
@@ -60,14 +68,22 @@ def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
     assert {key: run.summary[key] for key in wanted} == wanted
     assert sorted(run.artifacts) == ["scores-dev-abc", "scores-test-abc"]
     assert all(done(tracking, split) for split in SPLITS)
+    files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
+    assert len(files) == 2
+    assert all(is_complete(file) for file in files)  # once it is said to be written, it is on disk
 
 
-def test_a_link_among_the_files_names_no_folder_of_this_machine(tracking: Tracking) -> None:
+def test_the_files_name_no_folder_of_this_machine(tracking: Tracking) -> None:
+    """So a folder that was moved still has its scores."""
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     links = [path for path in tracking.folder.rglob("*") if path.is_symlink()]
     assert any(link.name == "debug-core.log" and link.is_file() for link in links)
     assert [link for link in links if link.readlink().is_absolute()] == []
+    place = tracking.folder / "wandb" / "scores" / "scores-dev-abc.parquet"
+    assert place.read_bytes() == record.get_scores_path(tracking.folder, "abc").read_bytes()
+    (run,) = read_offline_runs(tracking.folder / "wandb")
+    assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
 
 
 def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking: Tracking) -> None:
@@ -118,9 +134,9 @@ def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Trac
 
 def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking: Tracking) -> None:
     logs = [{"LS": {"proposed": count, "proposals": []}} for count in (1, 2)]
-    for number, log in enumerate([logs[0], logs[1], logs[1]]):
+    for number, log in enumerate(logs):
         write_json(tracking.folder / "search.json", {"systems": log})
-        write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": min(number, 1)})
+        write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": number})
         write(tracking, "plan", "search", "report")
     key = hash_json(PLAN)
     found = {run.id: run for run in read_offline_runs(tracking.folder / "wandb")}
@@ -178,15 +194,6 @@ def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tra
     assert len(known) == 2
 
 
-def test_what_is_said_to_be_written_is_on_disk(tracking: Tracking) -> None:
-    for split in SPLITS:
-        recorded(tracking.folder, split)
-        write(tracking, split)
-        files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
-        assert files
-        assert all(is_complete(file) for file in files)
-
-
 def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
     tracking: Tracking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,17 +247,10 @@ def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: T
 
 def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
     recorded(tracking.folder, "dev")
-    write(tracking.model_copy(update={"mode": "disabled"}), "dev")
+    logger = WandbLogger(tracking.model_copy(update={"mode": "disabled"}), print)
+    logger.log_evaluation("abc", "dev")
+    assert logger.flush()
     assert not (tracking.folder / "wandb").exists()
-
-
-def test_a_folder_that_was_moved_still_has_its_scores(tracking: Tracking) -> None:
-    recorded(tracking.folder, "dev")
-    write(tracking, "dev")
-    place = tracking.folder / "wandb" / "scores" / "scores-dev-abc.parquet"
-    assert place.read_bytes() == record.get_scores_path(tracking.folder, "abc").read_bytes()
-    (run,) = read_offline_runs(tracking.folder / "wandb")
-    assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
 
 
 def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:

@@ -56,7 +56,7 @@ def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch
     assert redact(text) == "lost (host) at (host) ((host)), not gpu-071 or (host).lab; also xnode"
 
 
-@pytest.mark.slow  # it starts Ray
+@pytest.mark.long  # it starts Ray
 def test_joining_a_cluster_makes_its_nodes_known() -> None:
     code = (
         "import ray; from study.execution import nodes; from study.utils.error_text import redact\n"

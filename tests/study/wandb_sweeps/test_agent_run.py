@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.wandb_offline import WandbRunData, _read_wandb_records, read_offline_runs
+from study.tracking.agent_env import SweepContext, read_sweep_context
+from study.wandb_sweeps.agent_run import open_agent_run
 from tests.study.command import environment
 
 ROOT = Path(__file__).parents[3]
@@ -61,15 +63,25 @@ def runs(folder: Path) -> dict[str, WandbRunData]:
     return {run.id: run for run in read_offline_runs(folder / "wandb")}
 
 
-def test_it_is_the_sweeps_run_with_what_the_configuration_found(tmp_path: Path) -> None:
-    result = made(tmp_path)
+def test_it_is_the_sweeps_run_with_what_the_configuration_found_and_says_neither_who_nor_where(tmp_path: Path) -> None:
+    result = made(tmp_path / "xyzzy")
     assert result.returncode == 0, result.stderr
-    (run,) = runs(tmp_path).values()
+    (run,) = runs(tmp_path / "xyzzy").values()
     assert (run.id, run.job_type) == ("parent01", "sweep")
     expected = {"variant": "LS", "epsilon": 0.2, "batch_size": 16}
     assert run.config == {**expected, "study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}
     found = {key: value for key, value in run.summary.items() if not key.startswith("_")}
     assert found == {"state": "finished", "objective": 0.25, "objective/R10@1": 0.25}
+    (file,) = (tmp_path / "xyzzy").glob("wandb/offline-run-*/*.wandb")
+    content = file.read_bytes()
+    for secret in (str(tmp_path), str(ROOT), str(Path.home()) + os.sep, "xyzzy"):
+        assert secret.encode() not in content
+    for name in (platform.node(), getpass.getuser()):
+        assert len(name) < 3 or not re.search(rf"\b{re.escape(name)}\b".encode(), content)
+    records = list(_read_wandb_records(file))
+    assert "environment" not in {record.WhichOneof("record_type") for record in records}
+    (host,) = {record.run.host for record in records if record.WhichOneof("record_type") == "run"}
+    assert host == "study"
 
 
 def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path: Path) -> None:
@@ -82,6 +94,7 @@ def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path: Path) -> N
     assert "objective" not in run.summary
 
 
+@pytest.mark.long
 def test_one_that_is_stopped_says_so(tmp_path: Path) -> None:
     result = made(tmp_path, "raise SystemExit(15)")
     assert result.returncode == 15
@@ -101,29 +114,22 @@ def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path: Path) -> Non
     assert b"abcd1234" in next((tmp_path / "wandb").glob("*-parent01/*.wandb")).read_bytes()
 
 
-def test_nothing_in_it_says_who_or_where(tmp_path: Path) -> None:
-    made(tmp_path / "xyzzy")
-    (file,) = (tmp_path / "xyzzy").glob("wandb/offline-run-*/*.wandb")
-    content = file.read_bytes()
-    for secret in (str(tmp_path), str(ROOT), str(Path.home()) + os.sep, "xyzzy"):
-        assert secret.encode() not in content
-    for name in (platform.node(), getpass.getuser()):
-        assert len(name) < 3 or not re.search(rf"\b{re.escape(name)}\b".encode(), content)
-    records = list(_read_wandb_records(file))
-    assert "environment" not in {record.WhichOneof("record_type") for record in records}
-    (host,) = {record.run.host for record in records if record.WhichOneof("record_type") == "run"}
-    assert host == "study"
-
-
-@pytest.mark.parametrize("changes", [{"WANDB_SWEEP_ID": ""}, {"mode": "disabled"}])
-def test_without_a_sweep_or_disabled_nothing_is_written(tmp_path: Path, changes: dict[str, str]) -> None:
-    result = made(tmp_path, **changes)  # type: ignore[arg-type]
-    assert result.returncode == 0, result.stderr
-    assert not (tmp_path / "wandb").exists()
+@pytest.mark.parametrize(("where", "mode"), [(None, "offline"), (read_sweep_context(AGENTS), "disabled")])
+def test_without_a_sweep_or_disabled_nothing_is_written(
+    where: SweepContext | None, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_agent_run(where, mode, {"variant": "LS"}, print) as told:  # type: ignore[arg-type]
+        assert told is None
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    "changes", [{"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "a" * 40}, {"HOME": "nowhere"}]
+    "changes",
+    [
+        {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "a" * 40},
+        pytest.param({"HOME": "nowhere"}, marks=pytest.mark.long),
+    ],
 )
 def test_a_server_that_is_away_or_a_key_that_is_missing_costs_only_this_run(
     tmp_path: Path, changes: dict[str, str]
