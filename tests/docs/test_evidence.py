@@ -17,11 +17,15 @@ LARGEST = 400_000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most_scores", [100_000, 0], ids=["scores", "results"])
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"margin": 0.5}, {"seed_variance": "pooled"}, {"confirm_seeds": [1, 2, 3, 4], "group_size": 2}],
-    ids=["own", "margin", "pooled", "sequential"],
+    ("most_scores", "changes"),
+    [
+        (100_000, {}),
+        (0, {"margin": 0.5}),
+        (100_000, {"seed_variance": "pooled"}),
+        (0, {"confirm_seeds": [1, 2, 3, 4], "group_size": 2}),
+    ],
+    ids=["scores own", "results margin", "scores pooled", "results sequential"],
 )
 def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(
     tmp_path: Path, changes: dict[str, object], most_scores: int, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from statistics import fmean
@@ -150,9 +151,24 @@ def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path: Path) -> N
     assert task.get_source_version(settings) != version
 
 
-@pytest.mark.slow
-def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(place: Path) -> None:
-    rows = [numbers(line) for line in run(place, "examples/label_smoothing_loop.py").splitlines()[1:]]
+Execute = Callable[..., list[str]]
+
+
+@pytest.fixture
+def execute(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Execute:
+    """Executes an example in this process, and returns the lines that it prints."""
+
+    def execute(name: str, *arguments: str) -> list[str]:
+        monkeypatch.chdir(place)
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return execute
+
+
+def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(execute: Execute) -> None:
+    rows = [numbers(line) for line in execute("label_smoothing_loop.py")[1:]]
     hard, smooth = rows[:4], rows[4:]
     assert [row[1:3] for row in smooth] == [[50, 0.4], [100, 0.4], [150, 0], [200, 0]]
     assert all(row[2] == 0 for row in hard)
@@ -161,25 +177,22 @@ def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(pla
     assert all(row[4] > 0.8 for row in rows)
 
 
-@pytest.mark.slow
-def test_noise_adds_to_the_denominator_alone(place: Path) -> None:
-    rows = [numbers(line) for line in run(place, "examples/noise_loop.py").splitlines()[1:]]
+def test_noise_adds_to_the_denominator_alone(execute: Execute) -> None:
+    rows = [numbers(line) for line in execute("noise_loop.py")[1:]]
     assert [row[:2] for row in rows] == [[multiple, step] for multiple in (0, 3) for step in (20, 40, 60)]
     assert all(row[2] == row[3] for row in rows[:3])
     assert all(row[2] > row[3] for row in rows[3:])
 
 
-@pytest.mark.slow
-def test_the_larger_a_batch_the_nearer_the_nearest(place: Path) -> None:
-    rows = np.array([numbers(line) for line in run(place, "examples/neighbours.py").splitlines()[1:]])
+def test_the_larger_a_batch_the_nearer_the_nearest(execute: Execute) -> None:
+    rows = np.array([numbers(line) for line in execute("neighbours.py")[1:]])
     assert rows[:, 0].tolist() == [8, 16, 32]
     assert (np.diff(rows[:, 1:5], axis=0) > 0).all()
     assert (np.diff(rows[:, 1:5], axis=1) < 0).all()
 
 
-@pytest.mark.slow
-def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
-    *rows, last = run(place, "examples/curriculum_loop.py").splitlines()[1:]
+def test_the_curriculum_draws_from_its_share_alone(execute: Execute) -> None:
+    *rows, last = execute("curriculum_loop.py")[1:]
     for step, share, available, hardest, _ in map(numbers, rows):
         expected = min(1.0, math.sqrt(step * (1 - 0.33**2) / 160 + 0.33**2))
         assert (share, available) == (pytest.approx(expected, abs=5e-4), round(expected * 900))
@@ -187,9 +200,7 @@ def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
     assert numbers(last)[0] > 0.9
 
 
-def test_scores_are_compared_and_the_better_system_is_named(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_are_compared_and_the_better_system_is_named(place: Path, tmp_path: Path, execute: Execute) -> None:
     frame = pd.read_csv(EXAMPLES / "scores.csv")
     means = frame.groupby("system")["value"].mean()
     shown = run(place, "examples/compare_scores.py")
@@ -204,9 +215,7 @@ def test_scores_are_compared_and_the_better_system_is_named(
         for query in range(40)
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "own.csv", index=False)
-    monkeypatch.setattr(sys, "argv", ["compare_scores.py", str(tmp_path / "own.csv")])
-    runpy.run_path(str(EXAMPLES / "compare_scores.py"), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = "\n".join(execute("compare_scores.py", str(tmp_path / "own.csv")))
     assert "good against baseline: better" in shown
     assert "same against baseline: undecided" in shown
 

@@ -96,8 +96,3 @@ def test_a_second_study_computes_no_score_and_trains_nothing(place: Path, tmp_pa
     assert "scorer" not in {entry["config"]["role"] for entry in records}
     before = pd.read_csv(place / "study" / "report" / "results.csv")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "study" / "report" / "results.csv"), before)
-
-
-def _difficulties(place: Path) -> dict[Path, int]:
-    """When each table was written."""
-    return {path: path.stat().st_mtime_ns for path in (place / "cache").glob("prepared/*/difficulty/*.parquet")}

@@ -13,7 +13,7 @@ from study.config.systems import get_systems
 from study.plan.analysis_plan import build_plan
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.wandb_sweeps import sweep_export as sweep_files
-from tests.study.command import run
+from tests.study.command import call, command
 from trainables.utils.errors import UserError
 
 SHIPPED = ("curriculum-scoring", "curriculum-pacing")
@@ -132,8 +132,9 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
 def test_word_vectors_are_read_before_anything_is_spent(tmp_path: Path) -> None:
     path = tmp_path / "broken.vec"
     path.write_text("not a header\nthe 1 2 3\n", encoding="utf-8")
-    result = run(tmp_path, 'variants=["BERT"]', 'curriculum.variants=["BERT"]', 'curriculum.score=["sigma_SM"]',
-                 "training.sampling=uniform", "search.n_configurations={}", f"curriculum.vectors={path}")  # fmt: skip
+    settings = ['variants=["BERT"]', 'curriculum.variants=["BERT"]', 'curriculum.score=["sigma_SM"]']
+    settings += ["training.sampling=uniform", "search.n_configurations={}", f"curriculum.vectors={path}"]
+    result = call("study.run", tmp_path, *command(tmp_path, *settings)[3:])
     assert result.returncode == 2, result.stdout + result.stderr
     assert result.stderr.startswith("study.run: curriculum.vectors: ")
     assert result.stderr.count("\n") == 1
