@@ -109,28 +109,6 @@ def test_a_sweep_is_of_one_system_and_its_value_may_be_left_out(tmp_path: Path) 
         hyperparameters.parse_trial_params(made, {**given, "epsilon": "0.1"})
 
 
-@pytest.mark.parametrize(
-    ("overrides", "line"),
-    [
-        (["search.compare=size"], "search.compare: 'size'; expected one of epsilon, schedule, switch, end, rate, a, b"),
-        (["search.compare=learning_rate"], "search.compare: 'learning_rate'; expected one of epsilon, schedule"),
-        (["search.compare=switch", 'variants=["BERT", "LS"]'], "expected a hyperparameter that one of variants has (B"),
-        (["search.compare=switch", 'search.schedule=["two_stage", "linear"]'], "linear does not have it"),
-        (["search.compare=end"], "search.compare: 'end'; expected a hyperparameter of every schedule in search.schedu"),
-        ([*EPSILON, "search.n_configurations.T-LS=4"], "T-LS: 4; expected at most 3, the number of distinct configura"),
-        (
-            [*EPSILON, 'curriculum.variants=["BERT", "LS"]', "training.sampling=uniform"],
-            "curriculum.variants: ['BERT', 'LS']; expected variants without epsilon, the hyperparameter that search.co",
-        ),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_told_in_a_line(overrides: list[str], line: str) -> None:
-    with pytest.raises(UserError) as caught:
-        load_study("quick", overrides)
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_the_curriculum_of_the_baseline_goes_with_compared_values() -> None:
     changes = [*EPSILON, 'curriculum.variants=["BERT"]', "training.sampling=uniform"]
     assert list(get_systems(load_study("quick", changes)))[-2:] == ["T-WSLS-0.25", "CL"]

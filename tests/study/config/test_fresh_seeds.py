@@ -38,18 +38,3 @@ def test_a_study_that_chooses_has_no_seeds_that_serve(choice: tuple[str, ...]) -
     assert load_study("quick", [*choice, "confirm.seeds=2"]).confirm.seeds == (101, 102)
     with pytest.raises(UserError, match="fresh seeds; seeds also contains"):
         load_study("quick", [*choice, "confirm.seeds=[1, 9]"])
-
-
-@pytest.mark.parametrize(("settings", "expected"), [
-    (["confirm.seeds=0"], "the number of fresh seeds, from 1 to 1000"),
-    (["confirm.seeds=1001"], "the number of fresh seeds, from 1 to 1000"),
-    (["confirm.seeds=true"], "the number of fresh seeds, from 1 to 1000"),
-    (["confirm.seeds=[4, 4]"], "distinct whole numbers"),
-    (["confirm.group_size=2"], "fewer than the number of confirm.seeds, which is empty"),
-    (["confirm.seeds=4", "confirm.group_size=4"], "fewer than the number of confirm.seeds"),
-    (["confirm.seeds=4", "confirm.group_size=1"], "2"),
-    (["confirm.seeds=4", "confirm.group_size=2", "analysis.seeds=pooled"], "while confirm.group_size is set"),
-])  # fmt: skip
-def test_what_they_may_not_be(settings: list[str], expected: str) -> None:
-    with pytest.raises(UserError, match=expected):
-        load_study("quick", settings)

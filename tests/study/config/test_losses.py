@@ -119,49 +119,6 @@ def test_temperatures_are_searched_where_they_matter() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("settings", "key", "expected"),
-    [
-        ([variants("BERT", "LCE-LS")], "variants", "expected LCE as well, the baseline of LCE-LS"),
-        ([variants("BERT", "lce_ls")], "variants", "another name than lce_ls, such as LCE-LS; "),
-        ([variants("BERT", "LCE-XYZ")], "variants", "as in BCE-LS"),
-        ([variants("BERT", "KL", "KL-WSLS")], "variants", "none with WSLS of the loss KL, which cannot have it; "),
-        ([variants("BERT", "BERT-LS")], "variants", "another name than BERT-LS, such as "),
-        ([variants("BERT", "BERT")], "variants", "distinct names out of"),
-        ([variants()], "variants", "or for another loss its unsmoothed form"),
-        (['search.loss=["lce"]'], "search.loss", "at least two"),
-        (['search.loss=["lce", "unknown"]'], "search.loss", "margin_mse"),
-        ([SEARCHED[1], variants("BERT", "LCE")], "search.loss", "LCE in variants has a loss of its own"),
-        (['search.loss=["lce", "kl"]', variants("BERT", "WSLS")], "search.loss", "kl has no WSLS"),
-        ([variants("BERT", "LCE"), "training.unit=pair"], "training.unit", "all candidates of a query in one batch"),
-        (
-            [variants("BERT", "KL"), "task.sampler.name=random", "task.sampler.weak_label=uniform"],
-            "task.sampler.weak_label",
-            '"bm25" for KL',
-        ),
-        (
-            [variants("BERT", "LCE", "LCE-WSLS"), "task.sampler.weak_label=uniform"],
-            "task.sampler.weak_label",
-            "LCE-WSLS",
-        ),
-        (
-            [*SEARCHED, "search.compare=weak_temperature", "search.weak_temperature=[1.0, 2.0]"],
-            "search.compare",
-            "another name while search.loss is searched",
-        ),
-        ([variants("BERT", "KL"), "task.teacher="], "task.teacher", "character"),
-        (["task.teacher=scores.run"], "task.teacher", "no variant has a loss that learns scores"),
-        (["search.compare=loss"], "search.compare", "several losses in search.loss"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_line(settings: list[str], key: str, expected: str) -> None:
-    with pytest.raises(UserError) as refused:
-        load_study("quick", settings)
-    assert key in str(refused.value)
-    assert expected in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 def test_a_configuration_names_a_loss_of_the_study() -> None:
     searched = load_study("quick", SEARCHED)
     found = parse_trial_params(searched, {"variant": "LS", "epsilon": "0.2", "loss": "lce"})

@@ -238,12 +238,3 @@ def test_a_swept_configuration_of_another_length_is_refused(
         "epsilon": 0.2,
         name: own,
     }
-
-
-@pytest.mark.parametrize("searched", ["batch_size=[16, 32]", "negatives=[1, 3]"])
-def test_what_an_epoch_depends_on_is_not_searched_beside_it(searched: str) -> None:
-    name, _, value = searched.partition("=")
-    with pytest.raises(UserError) as caught:
-        load_study(None, ["training.epochs=2", f"search.{searched}"])
-    expected = f"command line: search.{name}: {value}; expected none while training.epochs is set"
-    assert str(caught.value).startswith(expected)

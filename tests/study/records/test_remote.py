@@ -337,9 +337,3 @@ def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key: str, 
         load_study(None, [f"{key}={url}"])
     assert not {"secret", "sec/ret", "me:"} & set(str(told.value).replace("@", " ").split())
     assert "ret@" not in str(told.value)
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(UserError, match="Install s3fs"):
-        load_study(None, ["output.remote=s3://bucket/x"])
