@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from study.config.loader import load_study
 from study.export import main as export
-from tests.study.command import call, comparisons, environment
+from tests.study.command import call, comparisons
 from tests.trainables.encoders import Encoders
 
 pytestmark = [pytest.mark.slow]
@@ -56,16 +54,11 @@ def command(encoders: Encoders, place: Path, *arguments: str) -> list[str]:
     return [str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
 
 
-def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "study.run", *command(encoders, place, *arguments)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=400, check=False)
-
-
 @pytest.fixture(scope="module")
 def done(encoders: Encoders, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Runs the study; returns its place and what it printed."""
     place = tmp_path_factory.mktemp("study")
-    result = run(encoders, place)
+    result = call("study.run", place, *command(encoders, place))
     assert result.returncode == 0, result.stderr
     return place, result.stdout
 
@@ -136,7 +129,7 @@ def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders
 def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, str], tmp_path: Path) -> None:
     (tmp_path / "cache").symlink_to(done[0] / "cache")
     named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5", "mean=0", "deviation=1"]
-    result = run(encoders, tmp_path, "--sweep", *named)
+    result = call("study.run", tmp_path, *command(encoders, tmp_path, "--sweep", *named))
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout.splitlines()[-1])
     assert (found["variant"], found["multiple"], found["weight"]) == ("GS-InfoNCE", 2.0, 0.5)

@@ -203,37 +203,26 @@ def test_a_run_without_difficulties_has_failed_only_where_the_run_that_makes_the
     assert len(tune.told) == int(own)
 
 
-def test_a_failure_is_tried_again_and_told_once(tune: Tune) -> None:
-    error = ValueError("boom")
+def test_a_failure_is_tried_again_and_told_once_with_the_cause_of_the_last_try(tune: Tune) -> None:
     name, job, _ = tune.begin()
-    tune.fail(name, error)
-    assert tune.told == []
+    tune.fail(name, ValueError("boom"))
+    assert (tune.told, error_of(tune, job)) == ([], "ValueError: boom")
     again, same, _ = tune.begin()
     assert same == job
-    tune.fail(again, error)
+    tune.fail(again, TypeError("bang"))
     ((run_id, entry),) = tune.told
-    assert (run_id, entry["state"]) == (job.specification.id, "failed")
+    assert (run_id, entry["state"], error_of(tune, job)) == (job.specification.id, "failed", "TypeError: bang")
     _, other, _ = tune.begin()
     assert other.specification.id != job.specification.id
 
 
 def test_a_second_try_that_ends_well_is_what_is_told(tune: Tune) -> None:
-    name, job, _ = tune.begin()
+    name, *_ = tune.begin()
     tune.fail(name, ValueError("boom"))
-    assert error_of(tune, job) == "ValueError: boom"
-    again, _, _ = tune.begin()
+    again, *_ = tune.begin()
     tune.finish(again)
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
-
-
-def test_the_cause_is_the_last_try_s(tune: Tune) -> None:
-    """Also where an earlier try, of this start or another, had left a record."""
-    name, job, _ = tune.begin()
-    tune.fail(name, ValueError("boom"))
-    again, _, _ = tune.begin()
-    tune.fail(again, TypeError("bang"))
-    assert error_of(tune, job) == "TypeError: bang"
 
 
 def test_what_the_trial_says_of_its_failure_is_recorded(tune: Tune) -> None:
@@ -337,15 +326,6 @@ def test_numbers_that_are_not_finite_are_not_tried_again(tune: Tune) -> None:
     assert len(tune.told) == 1
 
 
-def test_a_full_disk_stops_the_study_where_tune_does_not_make_a_text_of_it(tune: Tune) -> None:
-    """In a trial, again and again; the driver could still write what happened."""
-    for _ in range(MAX_ATTEMPTS):
-        name, _, _ = tune.begin()
-        tune.fail(name, OSError(28, "No space left on device"))
-    with pytest.raises(OSError, match="No space left"):
-        tune.begin()
-
-
 def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(
     tune: Tune, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,13 +338,6 @@ def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(
     tune.fail(name, ValueError("boom"))
     with pytest.raises(OSError, match="No space left"):
         tune.begin()
-
-
-def test_labels_travel_as_json(tune: Tune) -> None:
-    found = tune.searcher.suggest("0")
-    assert isinstance(found, dict)
-    labels, job = json.loads(found["labels"]), json.loads(found["trial"])
-    assert labels["seed"] == job["specification"]["seed"]
 
 
 def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_second_try(tmp_path: Path) -> None:

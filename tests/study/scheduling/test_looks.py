@@ -19,7 +19,7 @@ from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.workflows.dry_run import build_preview
-from tests.study.driving import RESOLVED, Labels, empty_folder
+from tests.study.driving import RESOLVED, empty_folder
 from tests.study.scored import Strength, conduct, scheduler, study
 
 FRESH = tuple(range(101, 113))
@@ -128,29 +128,21 @@ def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed: int, kills
         again += conduct(last, gain(size), order=order)
         assert names(again) == names(expected)
         assert last.looks == whole.looks
-        assert scheduler_is_done(other)
+        assert sequential(other).is_finished
 
 
 def names(started: list[TrialRequest]) -> list[tuple[str, str]]:
     return sorted((r.trial.specification.id, r.trial.action) for r in started)
 
 
-def scheduler_is_done(folder: Path) -> bool:
-    return sequential(folder).is_finished
-
-
 def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path: Path) -> None:
     """One configuration a system, the last checkpoint: seeds 1 and 2 are tested, not trained again."""
-
-    def single(labels: Labels) -> float:
-        return gain(0.0)(labels)
-
     made: Study = study(
         seeds=(1, 2), variants=("BERT", "LS"), search={"n_configurations": {"LS": 1}}, confirm={"seeds": (1, 2, 101)}
     )
     register_plan(made, RESOLVED.model_digest, tmp_path)
     driven = scheduler(made, tmp_path)
-    started = conduct(driven, single)
+    started = conduct(driven, gain(0.0))
     mine = [r for r in started if r.labels["variant"] == "LS"]
     trained = [r.labels["seed"] for r in mine if r.trial.action == "train"]
     tested = [(r.labels["seed"], r.labels["role"]) for r in mine if r.split == "test"]

@@ -146,22 +146,19 @@ def test_a_restart_decides_alike(tmp_path: Path, stop: int) -> None:
     assert sorted(decisions(again)) == sorted(decisions(whole))
 
 
-def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path: Path) -> None:
-    before = scheduler(tmp_path, LINEAR)
+@pytest.mark.parametrize("earlier", [(LINEAR,), ()], ids=["one before", "none before"])
+def test_what_is_swept_after_the_test_does_not_change_the_choice(
+    tmp_path: Path, earlier: tuple[tuple[str, Params], ...]
+) -> None:
+    before = scheduler(tmp_path, *earlier)
     drive(before, metric)
     drive(single(tmp_path, *BEST), metric)
-    after = scheduler(tmp_path, LINEAR, BEST)
+    after = scheduler(tmp_path, *earlier, BEST)
     assert after.is_finished
     assert after.select_winners() == before.select_winners()
-    assert configuration(*LINEAR).id in {item.id for item in after.configurations}
-    assert configuration(*BEST).id not in {item.id for item in after.configurations}
-
-
-def test_nor_does_it_where_nothing_had_been_swept_before(tmp_path: Path) -> None:
-    before = scheduler(tmp_path)
-    drive(before, metric)
-    drive(single(tmp_path, *BEST), metric)
-    assert scheduler(tmp_path, BEST).select_winners() == before.select_winners()
+    ids = {item.id for item in after.configurations}
+    assert {configuration(*one).id for one in earlier} <= ids
+    assert configuration(*BEST).id not in ids
 
 
 def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:

@@ -27,40 +27,22 @@ def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatc
     return main(["quick", f"output.folder={folder}"])
 
 
-@pytest.mark.parametrize(
-    ("error", "start", "remedy"),
-    [
-        (
-            OSError(errno.ENOSPC, "x", "/a/b"),
-            "no space left on device in /a; ",
-            "free some space and rerun the same command",
-        ),
-        (OSError(errno.ENOSPC, "x"), "no space left on device; ", "free some space and rerun the same command"),
-        (
-            ValueError("No space left on device"),
-            "no space left on device; ",
-            "free some space and rerun the same command",
-        ),
-        (
-            OSError(errno.EROFS, "x", "/a/b"),
-            "read-only file system in /a; ",
-            "make it writable and rerun the same command",
-        ),
-        (
-            PermissionError(errno.EACCES, "x", "/a/b"),
-            "no permission in /a; ",
-            "make it readable and writable, and rerun the same command",
-        ),
-    ],
-)
-def test_a_disk_that_takes_nothing_is_one_line_and_no_file(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    error: Exception,
-    start: str,
-    remedy: str,
-) -> None:
+FREE = "free some space and rerun the same command"
+UNWRITABLE = [
+    (OSError(errno.ENOSPC, "x", "/a/b"), "no space left on device in /a; ", FREE),
+    (OSError(errno.ENOSPC, "x"), "no space left on device; ", FREE),
+    (ValueError("No space left on device"), "no space left on device; ", FREE),
+    (OSError(errno.EROFS, "x", "/a/b"), "read-only file system in /a; ", "make it writable and rerun the same command"),
+    (
+        PermissionError(errno.EACCES, "x", "/a/b"),
+        "no permission in /a; ",
+        "make it readable and writable, and rerun the same command",
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "start", "remedy"), UNWRITABLE)
+def test_a_disk_that_takes_nothing_is_one_line_and_no_file(tmp_path, monkeypatch, capsys, error, start, remedy):
     assert break_off(error, tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"study.run: {start}1 finished run kept in {tmp_path}; {remedy}"
