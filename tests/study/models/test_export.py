@@ -75,6 +75,12 @@ def finished(world: World, original: Path, tmp_path: Path, monkeypatch: pytest.M
     return finish(world, place, "best")
 
 
+@pytest.fixture(scope="module")
+def intact(world: World, original: Path) -> Finished:
+    """The study itself, which a test leaves as it is."""
+    return finish(world, original, "best")
+
+
 COMMAND = "python -m study.export quick 'name=`a`  <b>' LS --to FOLDER"
 
 
@@ -89,14 +95,14 @@ def load(folder: Path) -> CrossEncoder:
     return CrossEncoder(str(folder), device="cpu", trust_remote_code=True)
 
 
-def test_the_best_seed_of_each_system_is_kept(finished: Finished) -> None:
-    kept = {path.name for path in (finished.study.folder / "models").iterdir()}
-    store = RunStore(finished.study.folder)
+def test_the_best_seed_of_each_system_is_kept(intact: Finished) -> None:
+    kept = {path.name for path in (intact.study.folder / "models").iterdir()}
+    store = RunStore(intact.study.folder)
     assert len(kept) == 2
-    for item in finished.scheduler.select_for_test().values():
+    for item in intact.scheduler.select_for_test().values():
         if item.name in ("BERT", "LS"):
             values = [store.compute_overall(run.id, "R5@1") for run in item.runs]
-            assert is_model_kept(finished.study.folder, item.runs[int(np.argmax(values))].id)
+            assert is_model_kept(intact.study.folder, item.runs[int(np.argmax(values))].id)
 
 
 def test_all_seeds_are_kept_on_request_and_none_without(world: World, original: Path, tmp_path: Path) -> None:
@@ -298,11 +304,11 @@ def test_other_weights_than_those_of_the_record_are_refused(finished: Finished, 
         ("LS", 9, "--seed: 9; expected a seed that LS was tested with: 1, 2"),
     ],
 )
-def test_a_system_or_seed_without_a_model(finished: Finished, system: str, seed: int | None, message: str) -> None:
+def test_a_system_or_seed_without_a_model(intact: Finished, system: str, seed: int | None, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, system), seed)
+        select_run(intact.study, list_chosen_runs(intact.study, intact.analysis, system), seed)
 
 
-def test_an_existing_folder_is_not_written_to(finished: Finished, tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_written_to(intact: Finished, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"--to: .* exists; expected a folder that does not exist yet"):
-        export(finished, tmp_path)
+        export(intact, tmp_path)

