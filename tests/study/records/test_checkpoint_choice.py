@@ -27,6 +27,7 @@ def test_a_study_records_and_shows_the_evaluation_that_counts(
         world,
         tmp_path / "study",
         fresh(),
+        seeds=[1],
         variants=["BERT", "LS", "T-LS"],
         search=GRID,
         training=training,

@@ -144,7 +144,7 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
             for entry in variant_search.entries:
                 key, expected = entry.configuration.id, replay.told[entry.configuration.id]
                 assert entry.reported == (None if expected is None else pytest.approx(expected))
-                assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
+                assert sorted(seeds[name][key]) == [*range(1, replay.dropped.get(key, SEEDS) + 1)]  # each once
             assert len(variant_search.entries) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
     assert all(seen[what] for what in (*wanted, "failed")), seen
@@ -204,7 +204,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
 
     whole = start(tmp_path / "whole")
     drive(whole)
-    for case in range(4):
+    for case in range(2):
         folder, rng = tmp_path / str(case), random.Random(case)
         stopped = start(folder)
         drive(stopped, metric=moody if case % 2 else quality, order=rng, stop_after=rng.randrange(2, 25))
@@ -243,13 +243,3 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
     assert all(found == whole for _, found, whole, _ in asked)
     assert {(name, rivals) for name, _, _, rivals in asked} == {("LS", 3), ("T-LS", 7)}
     assert any(len(whole) > PARALLEL for _, _, whole, _ in asked)
-
-
-def test_of_a_race_no_run_is_started_twice(tmp_path: Path) -> None:
-    """One that fails has had its tries; the next look asks for other seeds."""
-    for salt in range(6):
-        made = scheduler(racing("MAP"), tmp_path / str(salt))
-        found = [
-            run for seeds in conduct(made, salt).values() for runs in seeds.values() for run in Counter(runs).values()
-        ]
-        assert set(found) == {1}

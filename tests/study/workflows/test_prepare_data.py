@@ -39,7 +39,10 @@ from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
-NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
+KINDS = [
+    *("beir", "dialogues"),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("hard-negatives", "msmarco", "qqp")),
+]
 
 
 def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -> Study:
@@ -58,7 +61,7 @@ def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -
     return get_study_class().model_validate(made | changes)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: str) -> None:
     given = study(world, tmp_path, WRITERS[name](tmp_path / "data"))
     prepared = prepare_data(given.task, given.cache_folder)
