@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from itertools import permutations
@@ -21,7 +20,7 @@ import pandas as pd
 import pytest
 
 from tests.plugins import EXAMPLE, run_with, take_back_plugins
-from tests.study.command import comparisons, environment
+from tests.study.command import called, comparisons
 from trainables.data.negatives.base import Query
 from trainables.data.tasks import Task
 from trainables.metrics import Measure
@@ -44,16 +43,8 @@ def cells() -> list[str]:
 
 def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
     """Runs an example in a folder, where `examples` is a copy of ours, and returns what it printed."""
-    paths = os.pathsep.join([*path, str(ROOT)])
-    result = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=place,
-        env=environment(PYTHONPATH=paths, HF_HUB_OFFLINE="1", MPLBACKEND="agg"),
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
+    variables = {"PYTHONPATH": os.pathsep.join([*path, str(ROOT)]), "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg"}
+    result = called(place, *arguments, timeout=800, **variables)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 

@@ -1,15 +1,13 @@
 """Every example data set can be prepared, and its study runs to the report."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from study.config.loader import load_study
 from study.run import main
-from tests.study.command import comparisons, environment
+from tests.study.command import called, comparisons
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path("examples") / "own_text"
@@ -64,8 +62,8 @@ def test_the_data_can_be_prepared_and_every_split_has_queries(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_of_it_runs_to_its_report(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "study.run", str(FOLDER / name / "study.toml"), *write_places(tmp_path)]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=800, check=False)
+    words = ["-m", "study.run", str(FOLDER / name / "study.toml"), *write_places(tmp_path)]
+    result = called(ROOT, *words, timeout=800)
     assert result.returncode == 0, result.stdout + result.stderr
     report = tmp_path / "study" / "report"
     assert (report / "report.html").is_file()

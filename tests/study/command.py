@@ -83,17 +83,11 @@ def call(module: str, folder: Path, *arguments: str, **changes: str) -> subproce
     return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
 
-def called(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+def called(folder: Path, *arguments: str, timeout: int = 120, **changes: str) -> subprocess.CompletedProcess[str]:
     """Calls this interpreter in a folder; the project is found from there."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2]), **changes),
-        timeout=60,
-        check=False,
-    )
+    own = environment(**{"PYTHONPATH": str(Path(__file__).parents[2])} | changes)
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=own, timeout=timeout, check=False)
 
 
 def light(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

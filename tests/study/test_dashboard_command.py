@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,20 +15,12 @@ from wandb.sdk.lib.service.service_connection import WandbApiFailedError
 
 from study.config.loader import load_study
 from study.wandb_workspace.workspace import as_json, build_workspace, save_workspace
-from tests.study.command import environment
+from tests.study.command import called
 from trainables.utils.errors import UserError
 
 
 def _command(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "study.dashboard", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2]), HOME=str(folder), **changes),
-        timeout=120,
-        check=False,
-    )
+    return called(folder, "-m", "study.dashboard", *arguments, HOME=str(folder), **changes)
 
 
 def test_json_needs_neither_server_nor_key_and_is_the_same_in_every_process(tmp_path: Path) -> None:
@@ -56,10 +47,7 @@ def test_help_and_import_are_light(tmp_path: Path) -> None:
         "heavy = {'torch', 'ray', 'wandb', 'wandb_workspaces', 'numpy', 'pandas'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
-    )
-    assert result.returncode == 0, result.stderr
+    assert called(tmp_path, "-c", code).stderr == ""
 
 
 class _Server:

@@ -102,7 +102,6 @@ def test_where_a_study_runs_is_not_part_of_its_plan(tmp_path: Path, change: dict
 CHANGES: dict[str, dict[str, Any]] = {
     "seeds": {"seeds": [1, 2]},
     "metric": {"analysis": {"metric": "R10@2"}},
-    "correction": {"analysis": {"correction": "holm"}},
     "alpha": {"analysis": {"alpha": 0.01}},
     "margin": {"analysis": {"margin": 0.005}},
     "queries": {"task": {"test_queries": 7}},
@@ -156,17 +155,13 @@ def test_comparisons_on_dev_are_a_family_of_their_own() -> None:
     assert [family["name"] for family in build_plan(study(**alone), MODEL)["families"]] == ["sanity"]
 
 
-def test_comparisons_on_dev_of_encoders_are_by_the_metric_of_the_study() -> None:
-    families = build_plan(load_study("gs-infonce", ["analysis.dev_comparisons=true"]), MODEL)["families"]
+def test_named_comparisons_of_encoders_are_in_both_families_and_on_dev_by_the_metric_of_the_study() -> None:
+    settings = ['variants=["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]', "analysis.dev_comparisons=true"]
+    settings.append('analysis.comparisons=[["T-GS-InfoNCE", "GS-InfoNCE"]]')
+    families = build_plan(load_study("gs-infonce", settings), MODEL)["families"]
+    assert [family["comparisons"][-1] for family in families[:2]] == [["T-GS-InfoNCE", "GS-InfoNCE"]] * 2
     assert families[-1]["comparisons"] == families[0]["comparisons"]
     assert "metrics" not in families[-1]
-
-
-def test_named_comparisons_of_encoders_are_in_both_families() -> None:
-    variants = 'variants=["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]'
-    made = load_study("gs-infonce", [variants, 'analysis.comparisons=[["T-GS-InfoNCE", "GS-InfoNCE"]]'])
-    families = build_plan(made, MODEL)["families"]
-    assert [family["comparisons"][-1] for family in families[:2]] == [["T-GS-InfoNCE", "GS-InfoNCE"]] * 2
 
 
 def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_taken_away(tmp_path: Path) -> None:
@@ -185,12 +180,6 @@ def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_take
         with pytest.raises(UserError, match=r"test scores from before these settings changed: analysis\."):
             register_plan(study(analysis=change), MODEL, tmp_path)
     assert read_plan(tmp_path / "plan.json") == plan
-
-
-def test_another_model_is_another_version(tmp_path: Path) -> None:
-    register_plan(study(), MODEL, tmp_path)
-    plan = register_plan(study(), "sha256:1", tmp_path).document
-    assert plan["version"] == 2
 
 
 def write_test_scores(folder: Path) -> Path:
@@ -254,10 +243,6 @@ def test_a_plan_json_of_something_else_is_refused(tmp_path: Path, content: str) 
     (tmp_path / "plan.json").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(UserError, match="expected"):
         register_plan(study(), MODEL, tmp_path)
-
-
-def test_an_empty_folder_is_welcome(tmp_path: Path) -> None:
-    assert register_plan(study(), MODEL, tmp_path).document["version"] == 1
 
 
 @pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])

@@ -7,20 +7,14 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.records import run_record as record
 from study.records import search_log as searchlog
-from study.scheduling.choice import compute_mean
-from study.scheduling.racing import is_worse
-from study.scheduling.round import collect_per_query
-from study.scheduling.trials import Configuration, TrialRequest
+from study.scheduling.trials import TrialRequest
 from tests.study.driving import decisions, empty_folder
-from tests.study.scored import CANDIDATES, QUERIES, conduct, scheduler, strength, study, trained
+from tests.study.scored import conduct, scheduler, strength, study, trained
 
 RACING: dict[str, Any] = {
     "variants": ("BERT", "LS", "T-LS"),
@@ -44,56 +38,10 @@ def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path
     assert made.select_winners()["LS"].id not in variant_search.pruned
 
 
-def test_each_drop_is_what_the_test_says_about_the_pairs_that_were_there(tmp_path: Path) -> None:
-    """The oracle repeats every look from the records: same seeds, same queries, the leader of that look."""
-    made = scheduler(study(**RACING), tmp_path)
-    conduct(made)
-    variant_search = made.searches["LS"]  # one round
-    alive = {item.id: item for item in variant_search.configurations}
-    for seeds in (3, 4):
-        found = {key: values(item, tmp_path, seeds) for key, item in alive.items()}
-        leader = max(found, key=lambda key: found[key].mean())
-        lost = {
-            key
-            for key in found
-            if key != leader and is_worse(found[key], found[leader], 5, variant_search.n_requested - 1)
-        }
-        assert {key for key, at in variant_search.pruned.items() if at == seeds} == lost
-        alive = {key: item for key, item in alive.items() if key not in lost}
-
-
-def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
-    """(seeds, queries) hits, straight from the files."""
-    rows = []
-    for run in item.runs[:seeds]:
-        table = pd.read_parquet(record.get_scores_path(folder, run.id))["score"].to_numpy()
-        rows.append((table.reshape(QUERIES, CANDIDATES).argmax(axis=1) == 0).astype(float))
-    return np.stack(rows)
-
-
 def test_without_a_race_nothing_is_dropped(tmp_path: Path) -> None:
     made = scheduler(study(variants=RACING["variants"], search={**RACING["search"], "pruning": None}), tmp_path)
     assert all(sorted(seeds) == [1, 2, 3, 4, 5] for seeds in trained(conduct(made), "LS").values())
     assert not any(variant_search.pruned for variant_search in made.searches.values())
-
-
-def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_path: Path) -> None:
-    made = scheduler(study(**RACING), tmp_path)
-    conduct(made)
-    variant_search, run_store = made.searches["LS"], made.store
-    complete = [item for item in variant_search.configurations if variant_search.get_state(item) == "complete"]
-    for entry in variant_search.entries:
-        item, key = entry.configuration, entry.configuration.id
-        assert entry.reported is not None
-        if key not in variant_search.pruned:
-            assert entry.reported == compute_mean(item, run_store, "R10@1")
-            continue
-        got = variant_search.pruned[key]
-        shifts = [
-            collect_per_query(c, run_store, "R10@1", 5).mean() - collect_per_query(c, run_store, "R10@1", got).mean()
-            for c in complete
-        ]  # type: ignore[union-attr]
-        assert entry.reported == pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))
 
 
 @settings.get_profile("costly")

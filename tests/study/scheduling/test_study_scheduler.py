@@ -3,7 +3,6 @@
 No model is trained here: records are written by hand with a metric that is a pure function of a run's labels.
 """
 
-import math
 import random
 from collections import Counter
 from pathlib import Path
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from study.records import run_record as record
 from study.scheduling.choice import compute_mean
-from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import (
     SEEDS,
@@ -274,53 +272,3 @@ def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent:
         drive(made, metric=metric, order=draw, concurrent=concurrent, watch=watch)
         to_keep = {made.list_checkpoint_keys(run)[-1] for _, run in made.list_models_to_keep()}
         assert made.list_needed_checkpoints() == to_keep
-
-
-def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> None:
-    """T-LS begins as LS does: they run side by side only when nothing else is left; which happens at times."""
-    seen: Counter[str] = Counter()
-    for case in range(12):
-        made = scheduler(tmp_path / str(case))
-        begins_next_to_what_it_waits_for(made, seen)
-        drive(made, order=random.Random(case), concurrent=2 + case)
-    assert seen["waits"] > 20
-    assert seen["goes before what would wait"] > 100
-    assert seen["has less to train itself"] > 100
-
-
-def begins_next_to_what_it_waits_for(made: StudyScheduler, seen: Counter[str]) -> None:
-    """Watches what is started: what waits for a running run goes last, and otherwise the longest way goes first."""
-    following = made.pop_request
-
-    def first_stage(request: TrialRequest) -> str | None:
-        keys = made.list_checkpoint_keys(request.trial.specification)
-        return keys[0] if keys and request.trial.action == "train" else None
-
-    def watched() -> TrialRequest | None:
-        queued = [entry.request for entry in made._queue._queue.values()]
-        running = {first_stage(entry.request) for entry in made._queue._running.values()} - {None}
-        if (started := following()) is not None:
-            waits = first_stage(started) in running
-            others = [first_stage(request) in running for request in queued]
-            seen["waits"] += waits
-            seen["goes before what would wait"] += not waits and any(others)
-            assert all(others) or not waits
-            level = [request for request, other in zip(queued, others, strict=True) if other == waits]
-            ways = [way(made, request) for request in level]
-            assert way(made, started) == max(ways)
-            seen["has less to train itself"] += len({instances for _, instances in ways}) > 1
-        return started
-
-    made.pop_request = watched  # type: ignore[method-assign]
-
-
-def way(made: StudyScheduler, request: TrialRequest) -> tuple[int, int]:
-    """Rounds that its search still has to go, and instances that it has to train itself."""
-    name, stops = request.labels["variant"], made._list_checkpoints(request.trial.specification)
-    if request.trial.action == "test" or not stops:
-        return 0, 0
-    left = TRIALS[name] - len(made.searches[name].configurations) if name in made.searches else 0
-    ended = (run for item in made.configurations for run in item.runs if made.store.is_finished(run.id))
-    kept = {key for run in ended for key in made.list_checkpoint_keys(run)}
-    reused = max((stop for stop, key in stops if key in kept), default=0)
-    return math.ceil(left / STUDY.search.round_size), stops[-1][0] - reused

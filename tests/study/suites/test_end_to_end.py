@@ -1,8 +1,6 @@
 """A suite from its command line to its joint report, run study by study, read back from a W&B server."""
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from analysis.report import main as report
 from analysis.results import read_records
 from study.sync import main as sync
 from tests.analysis.online import client
+from tests.study.command import called
 from tests.study.suites.command import TWO_SYSTEMS, records, run, write
 from wandb_server import Server
 
@@ -84,6 +83,5 @@ def test_rankings_are_exported_study_by_study(finished: tuple[Path, str], tmp_pa
     exported = run(place, "--export-trec", str(tmp_path / "trec"))
     assert exported.returncode == 0, exported.stderr
     assert {path.name for path in (tmp_path / "trec").iterdir()} == {"networkx", "pandas"}
-    command = [sys.executable, "-m", "study.run", str(place / "suite.toml"), "--export-sweep"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    refused = called(tmp_path, "-m", "study.run", str(place / "suite.toml"), "--export-sweep")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)

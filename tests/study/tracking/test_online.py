@@ -180,19 +180,6 @@ def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> Non
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
-@pytest.mark.long
-def test_a_failed_run_is_shown_as_failed_until_it_is_made_good(server: Server, tracking: Tracking) -> None:
-    recorded(tracking.folder, "dev", "failed")
-    assert not log_evaluations(tracking, ("abc", "dev")).pending
-    run = server.runs(tracking.project)["abc"]
-    assert (run.state, run.summary["error"]) == ("failed", "the loss is nan")
-    recorded(tracking.folder, "dev")
-    assert not log_evaluations(tracking, ("abc", "dev")).pending
-    run = server.runs(tracking.project)["abc"]
-    whole(run, tracking.folder, ("dev",))
-    assert "error" not in run.summary
-
-
 def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
     server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from analysis.readers.wandb_offline import WandbRunData, _read_wandb_records, read_offline_runs
 from study.tracking.agent_env import SweepContext, read_sweep_context
 from study.wandb_sweeps.agent_run import open_agent_run
-from tests.study.command import environment
+from tests.study.command import called
 
 ROOT = Path(__file__).parents[3]
 AGENTS = {"WANDB_SWEEP_ID": "abcd1234", "WANDB_RUN_ID": "parent01", "WANDB_PROJECT": "p", "WANDB_ENTITY": "team"}
@@ -48,15 +47,8 @@ SEED = """
 
 def made(folder: Path, then: str = FINDS, mode: str = "offline", **changes: str) -> subprocess.CompletedProcess[str]:
     folder.mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(mode=mode, then=then.strip())],
-        cwd=folder,
-        env=environment(PYTHONPATH=str(ROOT), **(AGENTS | {"WANDB_DIR": str(folder)} | changes)),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    program = PROGRAM.format(mode=mode, then=then.strip())
+    return called(folder, "-c", program, **(AGENTS | {"WANDB_DIR": str(folder)} | changes))
 
 
 def runs(folder: Path) -> dict[str, WandbRunData]:

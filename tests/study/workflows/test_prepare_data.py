@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from search_spaces.registry import get_study_type
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.study_class import get_study_class
@@ -133,14 +132,6 @@ def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
     assert "Words are separated by white space" in shown
     assert (prepared.folder / "statistics.json").is_file()
     assert build_plan(given, "sha256:0", describe_data(prepare_data(given.task, given.cache_folder))) == before
-
-
-def test_a_trainable_without_statistics_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = get_study_type("cross-encoder").trainable
-    monkeypatch.setattr("trainables.rankers.ranker_data.load_statistics", lambda prepared: ["of", prepared])
-    assert plugin.load_statistics("these") == ["of", "these"]  # type: ignore[arg-type, comparison-overlap]
-    monkeypatch.delattr("trainables.rankers.ranker_data.load_statistics")
-    assert plugin.load_statistics("these") is None  # type: ignore[arg-type]
 
 
 def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World, tmp_path: Path) -> None:
