@@ -87,11 +87,3 @@ def test_a_decided_study_runs_no_further_group(tmp_path: Path) -> None:
 
 def records_of(place: Path) -> list[Path]:
     return list((place / "study").glob("runs/*/record.json"))
-
-
-def test_the_groups_are_part_of_the_plan(reference: tuple[Path, str]) -> None:
-    plan = json.loads((reference[0] / "study" / "plan.json").read_text("utf-8"))["plan"]
-    changed = run(reference[0], *SEQUENTIAL, "confirm.group_size=3")
-    assert plan["group_size"] == 2
-    assert changed.returncode == 2
-    assert "confirm.group_size" in changed.stderr

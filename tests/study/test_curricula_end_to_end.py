@@ -1,7 +1,6 @@
 """Curricula through the real command line: real weights, real docstrings, Ray, W&B files, the report; then again."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -79,20 +78,3 @@ def test_development_queries_that_a_scorer_of_another_seed_finds_difficult_are_r
         assert first > last, system
         assert first - last > 0.1  # of some .5: no matter of chance over 30 queries a tercile
         assert first >= middle - 0.05
-
-
-def test_a_second_study_computes_no_score_and_trains_nothing(place: Path, tmp_path: Path) -> None:
-    """Another study of the same task: its folder is new, the cache is not."""
-    shutil.copytree(place / "cache", tmp_path / "cache")
-    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").glob("prepared/*/difficulty/*.parquet")}
-    assert len(made) == 5
-    result = run(tmp_path, *CHANGES, "name=other")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert {
-        path: path.stat().st_mtime_ns for path in (tmp_path / "cache").glob("prepared/*/difficulty/*.parquet")
-    } == made
-    records = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "study").glob("runs/*/record.json")]
-    assert sum(entry["summary"].get("instances_trained", 0) for entry in records) == 0
-    assert "scorer" not in {entry["config"]["role"] for entry in records}
-    before = pd.read_csv(place / "study" / "report" / "results.csv")
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "study" / "report" / "results.csv"), before)

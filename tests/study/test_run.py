@@ -27,6 +27,7 @@ def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
     [
         ("--help", ["usage"]),
         ("--list", ["T-WSLS"]),
+        ("--export-sweep", ["t-wsls.yaml"]),
         (
             "--dry-run",
             [
@@ -41,3 +42,12 @@ def test_light_commands_answer_without_torch_or_ray(option, parts, tmp_path):
     assert result.returncode == 0, result.stderr
     for part in parts:
         assert part in result.stdout
+
+
+def test_sweeps_are_written_where_the_command_is_run_unless_it_says_where(tmp_path):
+    for arguments, folder in (((), "sweeps"), (("there/too",), "there/too")):
+        result = call("study.run", tmp_path, "quick", "--export-sweep", *arguments)
+        assert result.returncode == 0, result.stderr
+        files = [f"{folder}/{name}.yaml" for name in ("ls", "t-ls", "wsls", "t-wsls")]
+        assert result.stdout.splitlines() == files
+        assert all((tmp_path / file).is_file() for file in files)

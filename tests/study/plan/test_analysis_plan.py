@@ -11,7 +11,9 @@ from study.config.loader import Study, load_study
 from study.config.sources import list_shipped_studies
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan, check_changes, register_plan
+from study.plan.diff import list_changed_settings
 from study.records.plan_file import read_plan
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
@@ -108,6 +110,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "training": {"training": {"instances": 128, "batch_size": 32, "negatives": 1}},
     "search": {"search": {"n_configurations": {"LS": 1}}},
     "confirmation": {"confirm": {"seeds": [11, 12]}},
+    "groups": {"confirm": {"seeds": [11, 12, 13, 14], "group_size": 2}},
     "race": {"search": {"pruning": "race"}},
     "budget": {"search": {"hours": 2.0}},
 }
@@ -305,3 +308,37 @@ def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path: Path) -> No
     (tmp_path / ".plan.json.0123").write_text("{")
     (tmp_path / ".cache").mkdir()
     register_plan(study(cache={"folder": str(tmp_path / ".cache")}), MODEL, tmp_path)
+
+
+TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, []),
+        ({"search": {"epsilon": [0.2, 0.3]}}, ["search.epsilon [0.1, 0.2, 0.3, 0.4] -> [0.2, 0.3]"]),
+        ({"training": TRAINING | {"instances": 128}}, ["training.instances 64 -> 128"]),
+        ({"task": RankerTaskSettings(dev_queries=7).model_dump()}, ["task.dev_queries none -> 7"]),
+        ({"analysis": {"correction": "holm"}}, ['analysis.correction "bonferroni" -> "holm"']),
+        ({"output": {"folder": "elsewhere"}}, []),
+        ({"search": {"round_size": 3}}, ["search.round_size 2 -> 3"]),
+        ({"seeds": [1], "variants": ["BERT"]}, ["seeds [1, 2, 3, 4, 5] -> [1]", "variants"]),
+    ],
+)
+def test_what_changed_is_told_with_old_and_new_value(changed: dict[str, Any], expected: list[str]) -> None:
+    found = list_changed_settings(build_plan(study(), MODEL), build_plan(study(**changed), MODEL))
+    assert len(found) == len(expected)
+    assert all(line.startswith(wanted) for line, wanted in zip(found, expected, strict=True))
+
+
+def test_a_long_value_is_cut() -> None:
+    (line,) = list_changed_settings(build_plan(study(), MODEL), build_plan(study(seeds=list(range(100))), MODEL))
+    assert len(line) < 120
+    assert line.endswith("...")
+
+
+def test_new_data_are_a_change() -> None:
+    splits = {split: {"queries": 3} for split in ("dev", "test")}
+    old, new = (build_plan(study(), MODEL, {"fingerprint": name, "splits": splits}) for name in "ab")
+    assert list_changed_settings(old, new) == ['data.fingerprint "a" -> "b"']

@@ -29,7 +29,7 @@ from tests.study.driving import (
 )
 
 
-def test_the_whole_study_runs_once(tmp_path: Path) -> None:
+def test_the_whole_study_runs_once_and_a_second_start_decides_the_same(tmp_path: Path) -> None:
     made = scheduler(tmp_path)
     started = drive(made)
     counts = Counter(item.name for item in made.configurations)
@@ -37,8 +37,12 @@ def test_the_whole_study_runs_once(tmp_path: Path) -> None:
     assert len(set(names(started))) == len(started) == made.n_trials
     assert all(len(item.runs) == (1 if item.name == "BM25" else len(SEEDS)) for item in made.configurations)
     assert len({item.id for item in made.configurations}) == len(made.configurations)
-    assert made.is_finished
-    assert made.pop_request() is None
+    second = scheduler(tmp_path)
+    for each in (made, second):
+        assert each.is_finished
+        assert each.pop_request() is None
+    assert decisions(second) == decisions(made)
+    assert second.select_winners() == made.select_winners()
 
 
 def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
@@ -105,18 +109,6 @@ def test_results_decide_what_is_proposed(tmp_path: Path) -> None:
     drive(first)
     drive(second, metric=lambda labels: 1 - quality(labels))
     assert decisions(first) != decisions(second)
-
-
-def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> None:
-    first = scheduler(tmp_path)
-    drive(first)
-    second = scheduler(tmp_path)
-    assert second.is_finished
-    assert second.pop_request() is None
-    assert decisions(second) == decisions(first)
-    assert {name: item.id for name, item in second.select_winners().items()} == {
-        name: item.id for name, item in first.select_winners().items()
-    }
 
 
 @settings.get_profile("costly")
