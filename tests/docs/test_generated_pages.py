@@ -1,6 +1,7 @@
 """The generated pages are up to date, have every key, and say of each what it does to the ids of runs."""
 
 import re
+import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -24,60 +25,7 @@ from trainables.curriculum import PACING
 REFERENCE, IMAGES = ROOT / "docs" / "reference", ROOT / "docs" / "images"
 PAGE = (REFERENCE / "configuration.md").read_text(encoding="utf-8")
 BASE = ("seeds=[1, 2]", 'variants=["BERT", "LS", "T-LS"]', "training.precision=fp32")
-YES = {
-    "model.frozen_layers": "2",
-    "model.max_length": "32",
-    "model.num_layers": "6",
-    "model.pooling": "mean",
-    "task.document_words": "20",
-    "task.sampler.b": "0.4",
-    "task.label_noise": "0.2",
-    "task.sampler.k1": "0.9",
-    "task.sampler.paper_code": "true",
-    "task.train_queries": "100",
-    "training.batch_size": "16",
-    "training.checkpoint": "R10@1",
-    "training.dropout": "0.2",
-    "training.evaluations": "4",
-    "training.instances": "2048",
-    "training.learning_rate": "1e-4",
-    "training.negatives": "3",
-    "training.precision": "bf16",
-    "training.threads": "2",
-    "training.tokens_per_micro_batch": "1024",
-}
-NO = {
-    "analysis.alpha": "0.01",
-    "analysis.correction": "holm",
-    "analysis.margin": "0.01",
-    "cache.checkpoint_interval": "0",
-    "cache.checkpoints": "elsewhere",
-    "cache.folder": "elsewhere",
-    "cache.max_size": "1GB",
-    "name": "other",
-    "output.folder": "elsewhere",
-    "output.remote": "elsewhere",
-    "resources.concurrent": "1",
-    "tracking.entity": "other",
-    "tracking.mode": "disabled",
-    "tracking.project": "other",
-    "trial.memory": "4GB",
-    "trial.minutes": "5",
-}
-RUNS = {
-    "confirm.seeds": "[101]",
-    "search.batch_size": "[16, 32]",
-    "search.epsilon": "[0.1, 0.3]",
-    "search.learning_rate": "[5e-4, 1e-3]",
-    "search.n_configurations": "{T-LS = 5}",
-    "search.negatives": "[1, 3]",
-    "search.sampler": "qmc",
-    "search.schedule": '["two_stage", "cosine"]',
-    "search.seed": "5",
-    "search.switch": "[0.25, 0.75]",
-    "seeds": "[1, 2, 3]",
-    "variants": '["BERT", "LS", "T-LS", "WSLS"]',
-}
+KEYS = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -189,26 +137,28 @@ def test_every_row_is_complete(trainable: str) -> None:
         assert run_id in ("yes", "content", "which runs", "no", "-")
 
 
-@pytest.mark.parametrize("key", YES)
-def test_the_id_of_a_run_depends_on_the_key(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), KEYS["yes"].items())
+def test_the_id_of_a_run_depends_on_the_key(
+    key: str, value: str, before: dict[tuple[object, ...], str], tmp_path: Path
+) -> None:
     assert answer(key) == "yes"
-    after = runs(tmp_path, f"{key}={YES[key]}")
+    after = runs(tmp_path, f"{key}={value}")
     assert after.keys() == before.keys()
     assert [label for label in after if after[label] == before[label] and label[0] not in ("BM25", "untrained")] == []
 
 
-@pytest.mark.parametrize("key", NO)
-def test_no_run_depends_on_the_key(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), KEYS["no"].items())
+def test_no_run_depends_on_the_key(key: str, value: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
     assert answer(key) == "no"
-    assert runs(tmp_path, f"{key}={NO[key]}") == before
+    assert runs(tmp_path, f"{key}={value}") == before
 
 
-@pytest.mark.parametrize("key", RUNS)
+@pytest.mark.parametrize(("key", "value"), KEYS["which runs"].items())
 def test_the_key_decides_which_runs_there_are(
-    key: str, all_before: dict[tuple[object, ...], str], tmp_path: Path
+    key: str, value: str, all_before: dict[tuple[object, ...], str], tmp_path: Path
 ) -> None:
     assert answer(key) == "which runs"
-    before, after = all_before, runs(tmp_path, f"{key}={RUNS[key]}", is_driven=True)
+    before, after = all_before, runs(tmp_path, f"{key}={value}", is_driven=True)
     assert {*after.values()} != {*before.values()}
     assert {*after.values()} & {*before.values()} - {before["BM25", None]}
     assert [label for label in after.keys() & before.keys() if after[label] != before[label]] == []
