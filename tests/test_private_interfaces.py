@@ -167,14 +167,14 @@ def requirements() -> list[Requirement]:
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-def test_a_library_of_which_more_is_used_than_it_promises_has_an_upper_bound(name: str) -> None:
+def test_a_library_of_which_more_is_used_than_it_promises_has_an_upper_bound(name):
     asked = [requirement.specifier for requirement in requirements() if requirement.name == name]
     assert asked
     for specifier in asked:
         assert any(one.operator in ("<", "==", "~=") for one in specifier), f"{name}{specifier}"
 
 
-def test_the_locked_versions_are_within_the_bounds() -> None:
+def test_the_locked_versions_are_within_the_bounds():
     lines = [line for path in ROOT.glob("requirements*.lock") for line in path.read_text("utf-8").splitlines()[1:]]
     locked = {canonicalize_name(name): found for name, found in (line.split("==") for line in lines)}
     assert len(locked) == len(lines)  # each in one file
@@ -183,7 +183,7 @@ def test_the_locked_versions_are_within_the_bounds() -> None:
     assert outside == []
 
 
-def test_the_installed_packages_take_the_first_python_that_is_allowed() -> None:
+def test_the_installed_packages_take_the_first_python_that_is_allowed():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (first,) = [one.version for one in SpecifierSet(project["requires-python"]) if one.operator == ">="]
     files = (ROOT / "requirements.lock", ROOT / "requirements-test.lock")
@@ -192,7 +192,7 @@ def test_the_installed_packages_take_the_first_python_that_is_allowed() -> None:
     assert {name: bound for name, bound in asked.items() if f"{first}.0" not in SpecifierSet(bound)} == {}
 
 
-def test_what_a_library_lacks_is_told_with_the_file_that_uses_it() -> None:
+def test_what_a_library_lacks_is_told_with_the_file_that_uses_it():
     lines = "json: dumps, no_such.thing\njson ~ JSONEncoder\njson ~ _no_such_variable"
     assert [*find_missing({"study/one.py": lines})] == [
         "json: dumps, no_such.thing, which study/one.py relies on",
@@ -201,12 +201,12 @@ def test_what_a_library_lacks_is_told_with_the_file_that_uses_it() -> None:
 
 
 @pytest.mark.parametrize("library", USES)
-def test_a_library_has_what_is_used_of_it(library: str) -> None:
+def test_a_library_has_what_is_used_of_it(library):
     assert [*find_missing(USES[library])] == [], version(library)
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_transformers(kind: str) -> None:
+def test_transformers(kind):
     """The models have the parts that trainables/models relies on, by the names of the registry."""
     from transformers import AttentionInterface, AutoConfig, AutoModel
 

@@ -44,7 +44,7 @@ def check_preview(block: Block, output: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     """A folder with the examples, in which a reader would be."""
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -54,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.name) for block in BLOCKS])
-def test_every_block_says_how_it_is_checked(block: Block) -> None:
+def test_every_block_says_how_it_is_checked(block):
     assert block.mark in MARKS[block.language]
     assert (block.mark == "by hand") <= bool(block.detail)
 
@@ -69,9 +69,7 @@ def run_shell(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({str(block.page.relative_to(ROOT)) for block in BLOCKS if block.mark == "run"}))
-def test_a_page_can_be_followed_line_by_line(
-    name: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_can_be_followed_line_by_line(name, place, monkeypatch, capsys):
     """Python, and commands that are modules, in this process; any other block of a shell by bash."""
     monkeypatch.setattr(sys, "argv", ["block.py"])
     for block in BLOCKS:
@@ -90,7 +88,7 @@ def test_a_page_can_be_followed_line_by_line(
 
 
 @pytest.mark.parametrize("block", marked("dry-run"))
-def test_a_study_could_be_run(block: Block, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_could_be_run(block, place, capsys):
     for words in block.commands():
         assert words[:3] == ["python", "-m", "study.run"], words
         assert main([*words[3:], *(["--dry-run"] if "--dry-run" not in words else [])]) == 0, capsys.readouterr().err
@@ -101,9 +99,7 @@ def test_a_study_could_be_run(block: Block, place: Path, capsys: pytest.CaptureF
     "block",
     [pytest.param(block, id=block.name) for block in PREVIEWS if block.mark == "options" and "--dry-run" in block.text],
 )
-def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(
-    block: Block, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(block, place, capsys):
     """The file is the last one that the page shows as a whole, and the tables that it adds to it since then."""
     above = [other for other in BLOCKS if other.page == block.page and other.line < block.line]
     first = max(number for number, other in enumerate(above) if other.mark == "study")
@@ -115,7 +111,7 @@ def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(
 
 
 @pytest.mark.parametrize("block", marked("options"))
-def test_options_and_keys_exist(block: Block, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_and_keys_exist(block, place, capsys):
     own = [
         (words[number + 1], words[number + 2 :])
         for words in block.commands()
@@ -138,13 +134,13 @@ def test_options_and_keys_exist(block: Block, place: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("block", marked("study"))
-def test_a_study_file_is_whole(block: Block, place: Path) -> None:
+def test_a_study_file_is_whole(block, place):
     (place / "page.toml").write_text(block.text, encoding="utf-8")
     load_study("page.toml")
 
 
 @pytest.mark.parametrize("block", marked("suite"))
-def test_a_suite_file_is_whole(block: Block, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_file_is_whole(block, place, monkeypatch):
     """Its data need not be there."""
     for name in re.findall(r"\$\{(\w+)\}", block.text):
         monkeypatch.setenv(name, str(place / name))
@@ -153,7 +149,7 @@ def test_a_suite_file_is_whole(block: Block, place: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("block", marked("keys"))
-def test_keys_fit_into_a_study(block: Block, place: Path) -> None:
+def test_keys_fit_into_a_study(block, place):
     api.load(block.detail or "quick", dict(_leaves(tomllib.loads(block.text))))
 
 

@@ -74,20 +74,20 @@ def runs(folder: Path, override: str = "", is_driven: bool = False) -> dict[tupl
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[object, ...], str]:
+def before(tmp_path_factory):
     return runs(tmp_path_factory.mktemp("before"))
 
 
 @pytest.fixture(scope="module")
-def all_before(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[object, ...], str]:
+def all_before(tmp_path_factory):
     return runs(tmp_path_factory.mktemp("before"), is_driven=True)
 
 
-def test_the_page_of_keys_is_up_to_date() -> None:
+def test_the_page_of_keys_is_up_to_date():
     assert configuration.format_page() + "\n" == PAGE
 
 
-def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date() -> None:
+def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date():
     (panel,) = pacing.draw_pacing().axes
     lines = {line.get_label(): line.get_xydata() for line in panel.lines if not line.get_label().startswith("_")}
     assert list(lines) == list(PACING)
@@ -99,7 +99,7 @@ def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date() ->
     )
 
 
-def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_to_date() -> None:
+def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_to_date():
     panels = speed.draw_speed().axes
     assert [panel.get_title() for panel in panels] == [*read_entries()]
     for panel, records in zip(panels, read_entries().values(), strict=True):
@@ -109,11 +109,11 @@ def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_t
     assert pacing.render_svg(speed.draw_speed) == (IMAGES / "speed.svg").read_text(encoding="utf-8")
 
 
-def test_the_page_of_commands_is_up_to_date() -> None:
+def test_the_page_of_commands_is_up_to_date():
     assert commands.format_page().rstrip() + "\n" == (REFERENCE / "commands.md").read_text(encoding="utf-8")
 
 
-def test_the_page_of_commands_has_every_option() -> None:
+def test_the_page_of_commands_has_every_option():
     page = (REFERENCE / "commands.md").read_text(encoding="utf-8")
     for module in commands.COMMANDS:
         text = page.partition(f"## {module}\n")[2].partition("\n## ")[0]
@@ -123,12 +123,12 @@ def test_the_page_of_commands_has_every_option() -> None:
 
 
 @pytest.mark.parametrize("trainable", STUDY_TYPES)
-def test_the_page_has_every_key_and_no_other(trainable: str) -> None:
+def test_the_page_has_every_key_and_no_other(trainable):
     assert rows()[trainable].keys() == known_keys(trainable)
 
 
 @pytest.mark.parametrize("trainable", STUDY_TYPES)
-def test_every_row_is_complete(trainable: str) -> None:
+def test_every_row_is_complete(trainable):
     for key, (name, values, default, meaning, run_id) in rows()[trainable].items():
         assert name.startswith(f"`{key}`")
         assert values
@@ -138,9 +138,7 @@ def test_every_row_is_complete(trainable: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "value"), KEYS["yes"].items())
-def test_the_id_of_a_run_depends_on_the_key(
-    key: str, value: str, before: dict[tuple[object, ...], str], tmp_path: Path
-) -> None:
+def test_the_id_of_a_run_depends_on_the_key(key, value, before, tmp_path):
     assert answer(key) == "yes"
     after = runs(tmp_path, f"{key}={value}")
     assert after.keys() == before.keys()
@@ -148,15 +146,13 @@ def test_the_id_of_a_run_depends_on_the_key(
 
 
 @pytest.mark.parametrize(("key", "value"), KEYS["no"].items())
-def test_no_run_depends_on_the_key(key: str, value: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+def test_no_run_depends_on_the_key(key, value, before, tmp_path):
     assert answer(key) == "no"
     assert runs(tmp_path, f"{key}={value}") == before
 
 
 @pytest.mark.parametrize(("key", "value"), KEYS["which runs"].items())
-def test_the_key_decides_which_runs_there_are(
-    key: str, value: str, all_before: dict[tuple[object, ...], str], tmp_path: Path
-) -> None:
+def test_the_key_decides_which_runs_there_are(key, value, all_before, tmp_path):
     assert answer(key) == "which runs"
     before, after = all_before, runs(tmp_path, f"{key}={value}", is_driven=True)
     assert {*after.values()} != {*before.values()}
@@ -165,7 +161,7 @@ def test_the_key_decides_which_runs_there_are(
 
 
 @pytest.mark.parametrize("part", ["fingerprint", "model_digest"])
-def test_content_that_files_have_decides_ids_and_their_place_does_not(part: str, tmp_path: Path) -> None:
+def test_content_that_files_have_decides_ids_and_their_place_does_not(part, tmp_path):
     def first_id(resolved: ResolvedInputs, model: str) -> str:
         study = load_study("quick", [*BASE, f"model.name={model}"])
         return ConfigurationFactory(study, resolved, "").make_reference_systems()[0].id
@@ -176,7 +172,7 @@ def test_content_that_files_have_decides_ids_and_their_place_does_not(part: str,
     assert first_id(RESOLVED._replace(**{part: "other"}), "bert-base-uncased") != known
 
 
-def test_a_pattern_of_the_page_of_files_matches_one_folder() -> None:
+def test_a_pattern_of_the_page_of_files_matches_one_folder():
     """tests/study/test_end_to_end.py compares the page with a finished study."""
     assert as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/record.json")
     assert not as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/0b/record.json")

@@ -53,7 +53,7 @@ def is_elsewhere(address: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     result = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
@@ -69,7 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[Path, Page]:
+def pages(site):
     found = {path: Page(path) for path in site.rglob("*.html")}
     assert len(found) > len(list((ROOT / "docs").rglob("*.md")))  # and that for what is not found
     return found
@@ -82,7 +82,7 @@ def target(site: Path, path: Path, address: str) -> Path:
     return (path if not name else found / "index.html" if found.is_dir() else found).resolve()
 
 
-def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
+def test_every_link_and_anchor_leads_somewhere(site, pages):
     by_path = {path.resolve(): page for path, page in pages.items()}
     broken = []
     for path, page in pages.items():
@@ -96,18 +96,18 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Pag
     assert broken == []
 
 
-def test_nothing_is_loaded_from_another_host(site: Path) -> None:
+def test_nothing_is_loaded_from_another_host(site):
     files = [path for kind in ("html", "css") for path in site.rglob(f"*.{kind}")]
     found = {address for path in files for address in list_loaded(path.read_text(encoding="utf-8"))}
     assert found
     assert [address for address in found if is_elsewhere(address)] == []
 
 
-def test_no_script_of_the_site_is_built_into_it(site: Path) -> None:
+def test_no_script_of_the_site_is_built_into_it(site):
     assert not (site / "scripts").exists()
 
 
-def test_addresses_are_found() -> None:
+def test_addresses_are_found():
     page = '<style>@import "https://a/b.css";</style><a id="x" href="//y#z"></a><p style="content:url(c.png)">'
     assert list_loaded(f'{page}<img alt="x" src="//a/b"><link rel="x" href="d.css">') == [
         "https://a/b.css", "c.png", "//a/b", "d.css"

@@ -92,16 +92,14 @@ def some(folder: Path, patterns: Iterable[str], every: int = 2) -> list[Path]:
 
 
 @pytest.fixture
-def copy(finished_study: tuple[Path, str], tmp_path: Path) -> Path:
+def copy(finished_study, tmp_path):
     """A finished study with its cache, where others have not been."""
     shutil.copytree(finished_study[0], tmp_path / "copy", symlinks=True)
     return tmp_path / "copy"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(
-    finished_study: tuple[Path, str], tmp_path: Path, damage: str
-) -> None:
+def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(finished_study, tmp_path, damage):
     copy_cache(finished_study[0], tmp_path, stages=True)
     for path in some(tmp_path / "cache", CACHE):
         DAMAGES[damage](path)
@@ -112,9 +110,7 @@ def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(
-    finished_study: tuple[Path, str], copy: Path, damage: str
-) -> None:
+def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(finished_study, copy, damage):
     damaged = [*some(copy / "cache", CACHE), *some(copy / "study", STUDY)]
     for path in damaged:
         DAMAGES[damage](path)
@@ -126,9 +122,7 @@ def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(
 
 
 @pytest.mark.parametrize("kind", STUDY)
-def test_each_kind_of_file_of_a_study_is_made_good_alone(
-    finished_study: tuple[Path, str], copy: Path, kind: str
-) -> None:
+def test_each_kind_of_file_of_a_study_is_made_good_alone(finished_study, copy, kind):
     for path in some(copy / "study", [kind], every=100):
         DAMAGES["flipped"](path)
     check(copy, finished_study[0], run(copy))
@@ -137,8 +131,8 @@ def test_each_kind_of_file_of_a_study_is_made_good_alone(
 @pytest.mark.parametrize("kind", ["wandb/offline-run-*/run-*.wandb", "wandb/scores/*.parquet"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_without_them(
-    finished_study: tuple[Path, str], copy: Path, kind: str, damage: str
-) -> None:
+    finished_study, copy, kind, damage
+):
     for path in some(copy / "study", [kind], every=3):
         DAMAGES[damage](path)
     ended = run(copy)
@@ -152,9 +146,7 @@ def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_withou
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_plan_is_refused_and_never_declared_anew(
-    finished_study: tuple[Path, str], copy: Path, damage: str
-) -> None:
+def test_a_damaged_plan_is_refused_and_never_declared_anew(finished_study, copy, damage):
     plan = copy / "study" / "plan.json"
     kept = plan.read_bytes()
     DAMAGES[damage](plan)
@@ -165,9 +157,7 @@ def test_a_damaged_plan_is_refused_and_never_declared_anew(
 
 @pytest.mark.skipif(os.geteuid() == 0 and not ALLOWED, reason="root reads everything, and may have no namespace here")
 @pytest.mark.parametrize("kinds", [CACHE, STUDY], ids=["cache", "study"])
-def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
-    finished_study: tuple[Path, str], copy: Path, kinds: tuple[str, ...]
-) -> None:
+def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(finished_study, copy, kinds):
     """The root of a user namespace may not read the files of others."""
     folder = copy / ("cache" if kinds is CACHE else "study")
     if kinds is CACHE:
@@ -209,9 +199,7 @@ def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "missing"])
-def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
-    finished_study: tuple[Path, str], tmp_path: Path, damage: str
-) -> None:
+def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(finished_study, tmp_path, damage):
     """Files that a process may have mapped are flipped and not cut, since a cut would end it."""
     copy_cache(finished_study[0], tmp_path)
     process = running(tmp_path, 3)
@@ -226,9 +214,7 @@ def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
     check(tmp_path, finished_study[0], first)
 
 
-def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(
-    finished_study: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(finished_study, tmp_path):
     """No run fails by it, no search is told of it, and the report is the undisturbed one."""
     copy_cache(finished_study[0], tmp_path)
     process = running(tmp_path, 3)

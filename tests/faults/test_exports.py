@@ -69,7 +69,7 @@ def check_scores(place: Path, folder: Path, system: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_the_winner_of_a_study_of_every_encoder(tmp_path: Path, kind: str) -> None:
+def test_the_winner_of_a_study_of_every_encoder(tmp_path, kind):
     settings = (*STUDY, 'variants=["BERT", "LS"]', "model.pooling=cls")
     settings = (*settings, f"model.name={write_random_model(tmp_path / 'model', kind)}")
     finished = run(tmp_path, *settings)
@@ -77,7 +77,7 @@ def test_the_winner_of_a_study_of_every_encoder(tmp_path: Path, kind: str) -> No
     check_scores(tmp_path, export(tmp_path, "LS", *settings), "LS")
 
 
-def test_the_systems_of_a_study_of_every_loss_without_its_cache(tmp_path: Path) -> None:
+def test_the_systems_of_a_study_of_every_loss_without_its_cache(tmp_path):
     names = ["BERT", *(loss.label for loss in map(LOSSES.__getitem__, LOSSES) if loss.label)]
     settings = (*STUDY, f"variants={json.dumps(names)}", "model.pooling=mean")
     settings = (*settings, f"model.name={write_random_model(tmp_path / 'model', 'bert')}")
@@ -90,7 +90,7 @@ def test_the_systems_of_a_study_of_every_loss_without_its_cache(tmp_path: Path) 
         check_scores(tmp_path, export(tmp_path, name, *settings), name)
 
 
-def test_a_run_whose_weights_are_nowhere_is_trained_again_to_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_whose_weights_are_nowhere_is_trained_again_to_the_same_bits(tmp_path):
     settings = (*STUDY, 'variants=["BERT", "LS"]', "model.frozen_layers=3", "output.models=none")
     finished = run(tmp_path, *settings)
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -99,7 +99,7 @@ def test_a_run_whose_weights_are_nowhere_is_trained_again_to_the_same_bits(tmp_p
     check_scores(tmp_path, export(tmp_path, "LS", *settings), "LS")
 
 
-def test_a_re_ranked_run_has_the_figure_of_the_study(tmp_path: Path) -> None:
+def test_a_re_ranked_run_has_the_figure_of_the_study(tmp_path):
     """That of the quick study's read-out, for every candidate of the test split."""
     settings = ("seeds=[1]", 'variants=["BERT", "LS"]', "training.precision=fp32", "model.max_length=128")
     finished = run(tmp_path, *settings)

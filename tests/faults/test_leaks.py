@@ -50,14 +50,14 @@ class Sample(NamedTuple):
     """Open."""
 
 
-def test_a_study_of_points_is_flat(tmp_path: Path) -> None:
+def test_a_study_of_points_is_flat(tmp_path):
     counts = "search.n_configurations={HARD = 2, SOFT = 6, T-SOFT = 18}"
     settings = ("search.learning_rate=[0.3, 0.5]", "tracking.mode=offline", counts)
     paths = os.pathsep.join([str(EXAMPLE), str(ROOT)])
     _flat(_samples(tmp_path, [str(EXAMPLE / "points.toml"), *settings], PYTHONPATH=paths))
 
 
-def test_a_study_of_rankers_is_flat(tmp_path: Path) -> None:
+def test_a_study_of_rankers_is_flat(tmp_path):
     settings = (
         f"model.name={write_bert(tmp_path / 'bert')}",
         "model.num_layers=3",

@@ -32,7 +32,7 @@ class Swept(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def swept(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Swept:
+def swept(finished_study, tmp_path_factory):
     place = tmp_path_factory.mktemp("swept")
     copy_cache(finished_study[0], place)
     path = f"{ROOT / 'tests' / 'faults' / 'injected'}{os.pathsep}{ROOT}"
@@ -49,7 +49,7 @@ def searched(place: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_seed_that_fails_is_status_1_with_its_cause_and_the_others_are_recorded(swept: Swept) -> None:
+def test_a_seed_that_fails_is_status_1_with_its_cause_and_the_others_are_recorded(swept):
     assert swept.broken.returncode == 1
     (line,) = swept.broken.stderr.splitlines()
     assert "no result of this configuration (WSLS epsilon 0.3 seed 1: RuntimeError: no good in " in line
@@ -59,7 +59,7 @@ def test_a_seed_that_fails_is_status_1_with_its_cause_and_the_others_are_recorde
     assert len(swept.before) == 2
 
 
-def test_the_study_completes_it_and_chooses_from_it(swept: Swept) -> None:
+def test_the_study_completes_it_and_chooses_from_it(swept):
     assert swept.study.returncode == 0, swept.study.stdout + swept.study.stderr
     after = records(swept.place)
     (name,) = [name for name, written in swept.before.items() if after[name] != written]
@@ -69,7 +69,7 @@ def test_the_study_completes_it_and_chooses_from_it(swept: Swept) -> None:
     assert (own["state"], own["values"]) == ("complete", {"epsilon": 0.3})
 
 
-def test_what_is_swept_after_the_test_is_recorded_and_changes_no_choice(swept: Swept) -> None:
+def test_what_is_swept_after_the_test_is_recorded_and_changes_no_choice(swept):
     assert swept.late.returncode == swept.again.returncode == 0
     assert (
         "test scores exist: this configuration is recorded but does not change the study's choice" in swept.late.stdout

@@ -1,7 +1,6 @@
 """Curricula through the real command line: real weights, real docstrings, Ray, W&B files, the report; then again."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,14 +30,14 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("curricula")
     result = run(folder, *CHANGES)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder
 
 
-def test_every_curriculum_is_a_system_of_the_report(place: Path) -> None:
+def test_every_curriculum_is_a_system_of_the_report(place):
     report = place / "study" / "report"
     found = pd.read_csv(report / "results.csv")
     tested = found[found["split"] == "test"]
@@ -54,7 +53,7 @@ def test_every_curriculum_is_a_system_of_the_report(place: Path) -> None:
     assert (report / "strata.png").is_file()
 
 
-def test_wandbs_files_give_the_same_as_the_records(place: Path) -> None:
+def test_wandbs_files_give_the_same_as_the_records(place):
     told, recorded = read_wandb_files(place / "study" / "wandb"), read_records(place / "study")
     assert count_missing_runs(told).describe() == ""
     assert told.queries is not None
@@ -63,7 +62,7 @@ def test_wandbs_files_give_the_same_as_the_records(place: Path) -> None:
     pd.testing.assert_frame_equal(per_query(told, "test", "MAP"), per_query(recorded, "test", "MAP"))
 
 
-def test_development_queries_that_a_scorer_of_another_seed_finds_difficult_are_ranked_worse(place: Path) -> None:
+def test_development_queries_that_a_scorer_of_another_seed_finds_difficult_are_ranked_worse(place):
     queries = pd.read_parquet(place / "study" / "queries.parquet").query("split == 'dev'").set_index("query_id")
     results = read_records(place / "study")
     values = per_query(results, "dev", "MAP")

@@ -23,7 +23,7 @@ def _command(folder: Path, *arguments: str, **changes: str) -> subprocess.Comple
     return called(folder, "-m", "study.dashboard", *arguments, HOME=str(folder), **changes)
 
 
-def test_json_needs_neither_server_nor_key_and_is_the_same_in_every_process(tmp_path: Path) -> None:
+def test_json_needs_neither_server_nor_key_and_is_the_same_in_every_process(tmp_path):
     written = _command(tmp_path, "quick", "--json", "board.json", PYTHONHASHSEED="1")
     assert (written.returncode, written.stdout) == (0, ""), written.stderr
     printed = _command(tmp_path, "--json", "-", PYTHONHASHSEED="2", WANDB_MODE="disabled")
@@ -32,7 +32,7 @@ def test_json_needs_neither_server_nor_key_and_is_the_same_in_every_process(tmp_
     assert str(tmp_path) not in printed.stdout
 
 
-def test_without_a_key_it_says_what_needs_none(tmp_path: Path) -> None:
+def test_without_a_key_it_says_what_needs_none(tmp_path):
     result = _command(tmp_path, "quick")
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
     assert result.stderr.startswith("study.dashboard: ")
@@ -40,7 +40,7 @@ def test_without_a_key_it_says_what_needs_none(tmp_path: Path) -> None:
         assert part in result.stderr
 
 
-def test_help_and_import_are_light(tmp_path: Path) -> None:
+def test_help_and_import_are_light(tmp_path):
     code = (
         "import sys; from study.dashboard import main\n"
         "try: main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
@@ -80,13 +80,13 @@ class _Api:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> _Server:
+def server(monkeypatch):
     made = _Server()
     monkeypatch.setattr(wandb, "Api", lambda: _Api(made))
     return made
 
 
-def test_saved_again_it_replaces_what_was_saved_before(server: _Server) -> None:
+def test_saved_again_it_replaces_what_was_saved_before(server):
     first = save_workspace(load_study("quick"))
     again = save_workspace(load_study("quick", ['variants=["BERT", "LS"]']))
     assert first == again
@@ -97,7 +97,7 @@ def test_saved_again_it_replaces_what_was_saved_before(server: _Server) -> None:
     assert len(server.views) == 2
 
 
-def test_what_is_saved_is_what_the_json_says(server: _Server) -> None:
+def test_what_is_saved_is_what_the_json_says(server):
     url = save_workspace(load_study("quick"), "team")
     (view,) = server.views.values()
     loaded = as_json(ws.Workspace.from_url(url))
@@ -105,9 +105,7 @@ def test_what_is_saved_is_what_the_json_says(server: _Server) -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [(401, UserError), (403, UserError), (0, AuthenticationError)])
-def test_a_key_that_is_refused_is_a_mistake_and_a_silent_server_is_not(
-    monkeypatch: pytest.MonkeyPatch, status: int, expected: type[Exception]
-) -> None:
+def test_a_key_that_is_refused_is_a_mistake_and_a_silent_server_is_not(monkeypatch, status, expected):
     def refuse() -> None:
         response = ApiErrorResponse(http_status=status)
         raise AuthenticationError("not verified") from WandbApiFailedError("failed", response)
@@ -117,7 +115,7 @@ def test_a_key_that_is_refused_is_a_mistake_and_a_silent_server_is_not(
         save_workspace(load_study("quick"))
 
 
-def test_a_project_that_is_not_there_is_a_mistake(server: _Server) -> None:
+def test_a_project_that_is_not_there_is_a_mistake(server):
     with pytest.raises(UserError, match="W&B project someone/quick: not found; expected a project that runs"):
         save_workspace(load_study("quick"), "someone")
     assert not server.views

@@ -38,7 +38,7 @@ def check(message: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(("given", "said"), read_mistakes("study").items())
-def test_in_the_settings_of_a_study(given: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_the_settings_of_a_study(given, said, monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     words = split(given)
     shipped = words[0] if words[0] == "curriculum-scoring" else None
@@ -48,14 +48,14 @@ def test_in_the_settings_of_a_study(given: str, said: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("given", "said"), read_mistakes("sweep").items())
-def test_in_a_swept_configuration(given: str, said: str) -> None:
+def test_in_a_swept_configuration(given, said):
     with pytest.raises(UserError) as caught:
         parse_trial_params(STUDY, dict(word.split("=") for word in split(given)))
     check(str(caught.value), said)
 
 
 @pytest.mark.parametrize(("given", "said"), read_mistakes("command").items())
-def test_in_a_command_are_status_2_and_leave_nothing(given: str, said: str, tmp_path: Path) -> None:
+def test_in_a_command_are_status_2_and_leave_nothing(given, said, tmp_path):
     (tmp_path / "broken.toml").write_text("name = [", encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\n", encoding="utf-8")
     module, *words = split(given)

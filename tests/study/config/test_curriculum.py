@@ -1,7 +1,6 @@
 """What a study file says of curricula: the plan that it makes, its sweeps, and what a user may get wrong."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ from trainables.utils.errors import UserError
 SHIPPED = ("curriculum-scoring", "curriculum-pacing")
 
 
-def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
+def test_the_plan_declares_every_curriculum_against_both_baselines():
     made = load_study("curriculum-scoring", ["variants=[\"BERT\", \"T-WSLS\"]", "task.sampler.weak_label=bm25",
                                        'curriculum.variants=["BERT", "T-WSLS"]'])  # fmt: skip
     plan = build_plan(made, "sha256:0")
@@ -35,7 +34,7 @@ def test_the_plan_declares_every_curriculum_against_both_baselines() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
+def test_shipped_studies_have_what_the_paper_compares(name):
     made = load_study(name)
     found = get_systems(made)
     assert all(len(make_system_space(made, system).points) == 1 for system in found)
@@ -47,7 +46,7 @@ def test_shipped_studies_have_what_the_paper_compares(name: str) -> None:
     assert (settings.negatives, settings.checkpoint, made.model.max_length) == (1, "MAP", 128)
 
 
-def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> None:
+def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared():
     made = load_study("curriculum-scoring", ["training.epochs=none", "training.instances=320"])
     assert bound_instances_with_sharing(made) == bound_instances_without_sharing(made) == ((9 * 5 + 1) * 320,) * 2
     only = load_study(
@@ -56,12 +55,12 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared() -> N
     assert bound_instances_with_sharing(only) == bound_instances_without_sharing(only) == (2 * 5 * 320,) * 2
 
 
-def test_a_seed_of_the_scorer_matters_only_where_there_is_one() -> None:
+def test_a_seed_of_the_scorer_matters_only_where_there_is_one():
     load_study("curriculum-scoring", ["curriculum.seed=3", 'curriculum.score=["random", "turns"]'])
     load_study("quick", ["curriculum.seed=1"])
 
 
-def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
+def test_a_sweep_names_a_curriculum_by_its_values(tmp_path):
     changes = [
         "curriculum.compare=none",
         'curriculum.score=["turns", "random"]',
@@ -102,7 +101,7 @@ def test_a_sweep_names_a_curriculum_by_its_values(tmp_path: Path) -> None:
     assert sorted(path.name for path in files) == ["cl-gradual.yaml", "cl-step.yaml"]
 
 
-def test_word_vectors_are_read_before_anything_is_spent(tmp_path: Path) -> None:
+def test_word_vectors_are_read_before_anything_is_spent(tmp_path):
     path = tmp_path / "broken.vec"
     path.write_text("not a header\nthe 1 2 3\n", encoding="utf-8")
     settings = ['variants=["BERT"]', 'curriculum.variants=["BERT"]', 'curriculum.score=["sigma_SM"]']

@@ -23,7 +23,7 @@ SMALL = 'name = "small"\n[training]\ninstances = 64\nbatch_size = 32\nnegatives 
 
 
 @pytest.fixture(autouse=True)
-def _no_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_tracking_mode(monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
 
 
@@ -35,27 +35,27 @@ def message(path: str | None, *overrides: str) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
-def test_shipped_studies_load_by_name_and_as_a_file(name: str) -> None:
+def test_shipped_studies_load_by_name_and_as_a_file(name):
     assert load_study(name) == load_study(str(STUDIES_FOLDER / f"{name}.toml"))
     assert load_study(name).name == name
 
 
-def test_no_path_is_the_quick_study() -> None:
+def test_no_path_is_the_quick_study():
     assert load_study(None) == load_study("quick")
 
 
-def test_shipped_studies_say_what_they_are() -> None:
+def test_shipped_studies_say_what_they_are():
     assert {"quick", "wsls-docstrings"} <= dict(list_shipped_studies()).keys()
     assert all(line and not line.startswith("#") for _, line in list_shipped_studies())
 
 
-def test_the_paper_study_covers_its_grid() -> None:
+def test_the_paper_study_covers_its_grid():
     study = load_study("wsls-docstrings")
     assert study.search.sampler == "grid"
     assert count_proposals(study) == {"LS": 4, "T-LS": 4, "WSLS": 4, "T-WSLS": 4}
 
 
-def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_of_a_small_study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
     study = load_study("small.toml")
@@ -80,20 +80,20 @@ def test_defaults_of_a_small_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("tracking.project=a\ntask.b=2", "tracking.project", "a\ntask.b=2"),
     ],
 )
-def test_override_keeps_its_type(override: str, key: str, value: object) -> None:
+def test_override_keeps_its_type(override, key, value):
     found: object = load_study(None, [override])
     for name in key.split("."):
         found = getattr(found, name)
     assert (found, type(found)) == (value, type(value))
 
 
-def test_variants_without_trials_keep_their_default(tmp_path: Path) -> None:
+def test_variants_without_trials_keep_their_default(tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(SMALL + "[search.n_configurations]\nLS = 4\n")
     assert count_proposals(load_study(str(file))) == {"LS": 4, "WSLS": 2, "T-LS": 3, "T-WSLS": 3}
 
 
-def test_an_override_changes_nothing_else() -> None:
+def test_an_override_changes_nothing_else():
     study = load_study(None, ["search.n_configurations.LS=3"])
     assert study.search.n_configurations == load_study().search.n_configurations | {"LS": 3}
     assert study.model_copy(update={"search": load_study().search}) == load_study()
@@ -108,7 +108,7 @@ def test_an_override_changes_nothing_else() -> None:
     ],
     ids=["deep", "deep within", "long"],
 )
-def test_a_key_without_end_is_told_shortly(override: str, found: str) -> None:
+def test_a_key_without_end_is_told_shortly(override, found):
     assert message(None, override).startswith(f"command line: {found}; expected ")
 
 
@@ -126,7 +126,7 @@ def test_a_key_without_end_is_told_shortly(override: str, found: str) -> None:
         ('name = "a"\n[' + ".".join("b" * 3000) + "]\n", "b: 2999 levels", "at most 8"),
     ],
 )
-def test_mistake_in_a_file(tmp_path: Path, text: str, found: str, expected: str) -> None:
+def test_mistake_in_a_file(tmp_path, text, found, expected):
     file = tmp_path / "study.toml"
     file.write_text(text)
     line = message(str(file))
@@ -134,7 +134,7 @@ def test_mistake_in_a_file(tmp_path: Path, text: str, found: str, expected: str)
     assert expected in line.partition("; expected ")[2]
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path):
     expected = "no such file; expected a study file or a name that --list shows"
     assert expected in message(str(tmp_path / "none.toml"))
     assert message("quik").endswith("did you mean quick?")
@@ -147,18 +147,18 @@ def test_unreadable_files(tmp_path: Path) -> None:
     ("text", "expected"),
     [("20GB", 20 * 10**9), ("500 MB", 500 * 10**6), ("1.5 GiB", 3 * 2**29), ("7b", 7), ("0B", 0), ("none", None)],
 )
-def test_a_budget_is_a_size(text: str, expected: int | None) -> None:
+def test_a_budget_is_a_size(text, expected):
     assert load_study(None, [f"cache.max_size={text}"]).cache.max_bytes == expected
 
 
-def test_states_lie_in_the_cache_or_where_the_study_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_lie_in_the_cache_or_where_the_study_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert load_study(None, ["cache.folder=shared"]).checkpoints_url == str(tmp_path / "shared" / "stages")
     assert load_study(None, ["cache.checkpoints=states"]).checkpoints_url == str(tmp_path / "states")
     assert load_study(None, ["cache.checkpoints=memory://bucket/stages"]).checkpoints_url == "memory://bucket/stages"
 
 
-def test_only_the_beginning_of_a_folder_is_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_beginning_of_a_folder_is_a_scheme(tmp_path, monkeypatch):
     place = tmp_path / "run-10:"
     place.mkdir()
     for folder in (tmp_path, place):
@@ -167,7 +167,7 @@ def test_only_the_beginning_of_a_folder_is_a_scheme(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("key", ["cache.checkpoints", "output.remote"])
-def test_a_file_system_whose_package_is_missing_is_told_by_name(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_whose_package_is_missing_is_told_by_name(key, monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     assert "Install s3fs" in message(None, f"{key}=s3://bucket/x")
 
@@ -180,7 +180,7 @@ def mistakes(path: str | None, *overrides: str) -> list[str]:
     return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
 
 
-def test_batches_of_pairs_have_any_size_and_searched_ones_too() -> None:
+def test_batches_of_pairs_have_any_size_and_searched_ones_too():
     """With queries, a batch of 16 does not hold whole groups of 1 + 2."""
     settings = ("training.negatives=2", "training.instances=1152")
     searched = ("training.batch_size=48", "search.batch_size=[16, 48]")
@@ -193,9 +193,7 @@ def test_batches_of_pairs_have_any_size_and_searched_ones_too() -> None:
 @pytest.mark.parametrize(
     ("given", "other", "value"), [("epochs = 1", "instances", 64), ("instances = 64", "epochs", 1)]
 )
-def test_an_override_of_the_length_of_the_scoring_run_replaces_the_other_one(
-    tmp_path: Path, given: str, other: str, value: float
-) -> None:
+def test_an_override_of_the_length_of_the_scoring_run_replaces_the_other_one(tmp_path, given, other, value):
     file = tmp_path / "own.toml"
     training = 'sampling = "uniform"\nunit = "pair"\nbatch_size = 16'
     file.write_text(f'name = "own"\n[training]\n{training}\n[curriculum]\nvariants = ["BERT"]\nscorer_{given}\n')
@@ -204,7 +202,7 @@ def test_an_override_of_the_length_of_the_scoring_run_replaces_the_other_one(
     assert {name: length for name, length in lengths.items() if length is not None} == {other: value}
 
 
-def test_evaluations_are_counted_or_spaced() -> None:
+def test_evaluations_are_counted_or_spaced():
     """An override replaces the other one of the file."""
     training = load_study("quick", ["training.evaluation_steps=120"]).training
     assert (training.evaluations, training.list_evaluation_points()) == (1, [3840, 7680, 8192])
@@ -220,7 +218,7 @@ def test_evaluations_are_counted_or_spaced() -> None:
     assert load_study("quick", [*best, "training.evaluation_steps=256", "training.epochs=9"]).training.epochs == 9
 
 
-def test_a_trainable_that_was_forgotten_is_the_only_mistake(tmp_path: Path) -> None:
+def test_a_trainable_that_was_forgotten_is_the_only_mistake(tmp_path):
     file = tmp_path / "study.toml"
     file.write_text('name = "mine"\n[task]\npath = "a.txt"\nevaluation_path = "pairs"\nsets = ["STS-B"]\n')
     with pytest.raises(UserError) as caught:
@@ -233,7 +231,7 @@ def test_a_trainable_that_was_forgotten_is_the_only_mistake(tmp_path: Path) -> N
     assert len(mistakes(str(file), "trainable=cross-encoder")) == 2
 
 
-def test_every_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
+def test_every_mistake_is_told_where_it_stands(tmp_path):
     file = tmp_path / "study.toml"
     file.write_text(SMALL + 'evaluatoins = 3\ndecay = "cosine"\n')
     assert mistakes(str(file), "seeds=[]", "trial.hours=1") == [
@@ -249,7 +247,7 @@ def test_every_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
     ]
 
 
-def test_parts_that_disagree_are_told_once_for_each_cause() -> None:
+def test_parts_that_disagree_are_told_once_for_each_cause():
     assert mistakes(None, "search.epsilon=[0.2]", "confirm.seeds=[1]", "search.gpu_hours=1") == [
         "command line: search.gpu_hours: 1.0",
         "command line: confirm.seeds: [1]",
@@ -261,7 +259,7 @@ def test_parts_that_disagree_are_told_once_for_each_cause() -> None:
     assert mistakes(None, "training.evaluations=65", "trial.hours=1") == ["command line: trial.hours: 1"]
 
 
-def test_ten_mistakes_are_named_and_the_others_counted() -> None:
+def test_ten_mistakes_are_named_and_the_others_counted():
     for count, last in ((10, "command line: k9: 1"), (11, "and 1 more mistake"), (13, "and 3 more mistakes")):
         told = mistakes(None, *(f"k{number}=1" for number in range(count)))
         assert told[:10] == [f"command line: k{number}: 1" for number in range(10)]
@@ -269,7 +267,7 @@ def test_ten_mistakes_are_named_and_the_others_counted() -> None:
         assert len(told) == min(count, 11)
 
 
-def test_mistakes_together_are_told_as_they_are_alone() -> None:
+def test_mistakes_together_are_told_as_they_are_alone():
     """One mistake may hide another, but together they end in no other way."""
     draw, known = Random(17), [given for given in read_mistakes("study") if len(split(given)) == 1]
     for _ in range(60):
@@ -285,12 +283,12 @@ def test_mistakes_together_are_told_as_they_are_alone() -> None:
         (("task.path=none", "task.path=a"), "task.path: given twice, as none and 'a'"),
     ],
 )
-def test_one_key_with_two_values_is_refused(overrides: tuple[str, str], told: str) -> None:
+def test_one_key_with_two_values_is_refused(overrides, told):
     assert mistakes(None, *overrides) == [f"command line: {told}"]
     assert load_study(None, [overrides[0], overrides[0]]) == load_study(None, [overrides[0]])
 
 
-def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_in_a_local_folder(tmp_path, monkeypatch):
     (tmp_path / "weights/bert").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert "weights/bert has no config.json" in message(None, "model.name=weights/bert")
@@ -299,7 +297,7 @@ def test_model_in_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert load_study(None, [f"model.name={name}"]).model.name == name
 
 
-def test_environment_overrides_the_tracking_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_overrides_the_tracking_mode(monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "disabled")
     assert load_study(None, ["tracking.mode=online"]).tracking.mode == "disabled"
     monkeypatch.setenv("WANDB_MODE", "on")
@@ -307,7 +305,7 @@ def test_environment_overrides_the_tracking_mode(monkeypatch: pytest.MonkeyPatch
     assert message(None) == f"environment variable WANDB_MODE: 'on'; {expected}"
 
 
-def test_every_mode_of_the_wandb_client_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_mode_of_the_wandb_client_is_known(monkeypatch):
     named = get_args(Settings.model_fields["mode"].annotation)
     assert {"online", "offline", "disabled"} < set(named)
     found = {}
@@ -318,7 +316,7 @@ def test_every_mode_of_the_wandb_client_is_known(monkeypatch: pytest.MonkeyPatch
     assert found == {**same, "dryrun": "offline", "run": "online", "shared": "online"}
 
 
-def test_a_study_is_frozen_and_checks_itself() -> None:
+def test_a_study_is_frozen_and_checks_itself():
     study = load_study()
     with pytest.raises(ValidationError, match="frozen"):
         study.name = "other"
@@ -326,16 +324,14 @@ def test_a_study_is_frozen_and_checks_itself() -> None:
         type(study)(**{**dict(study), "search": type(study.search)(n_configurations={"LS": 5})})
 
 
-def test_loading_a_study_is_light() -> None:
+def test_loading_a_study_is_light():
     code = "import sys, study.config.loader as c, study.config.sources as s; c.load_study(); s.list_shipped_studies(); "
     code += f"print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
-def test_variables_of_the_environment_are_those_of_the_file_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_of_the_environment_are_those_of_the_file_too(tmp_path, monkeypatch):
     file = tmp_path / "mine.toml"
     file.write_text(SMALL + '[task]\npath = "${PLACE}/a"\nlibraries = ["${LIBRARY}"]\n', encoding="utf-8")
     monkeypatch.setenv("PLACE", str(tmp_path))
@@ -358,7 +354,7 @@ def test_variables_of_the_environment_are_those_of_the_file_too(
         ('[search.n_configurations]\n"a.LS" = 9\n', "search.n_configurations.a.LS"),
     ],
 )
-def test_a_dotted_name_in_quotes_is_no_key(tmp_path: Path, text: str, key: str) -> None:
+def test_a_dotted_name_in_quotes_is_no_key(tmp_path, text, key):
     file = tmp_path / "study.toml"
     file.write_text(f'name = "small"\n{text}')
     assert f"{file}: {key}: " in message(str(file))

@@ -21,7 +21,7 @@ def variants(*names: str) -> str:
     return f"variants=[{', '.join(repr(name) for name in names)}]"
 
 
-def test_every_loss_has_every_smoothing_that_it_can_have() -> None:
+def test_every_loss_has_every_smoothing_that_it_can_have():
     for loss in LOSSES:
         for name, row in VARIANTS.items():
             made = make_variant_name(loss, name)
@@ -34,7 +34,7 @@ def test_every_loss_has_every_smoothing_that_it_can_have() -> None:
     )
 
 
-def test_the_unsmoothed_form_is_the_baseline_of_its_loss() -> None:
+def test_the_unsmoothed_form_is_the_baseline_of_its_loss():
     study = load_study("quick", [variants("BERT", "T-LS", "T-WSLS", "LCE", "LCE-T-LS", "LCE-T-WSLS")])
     assert get_baseline(study) == "BERT"
     assert list_default_comparisons(study) == [
@@ -48,7 +48,7 @@ def test_the_unsmoothed_form_is_the_baseline_of_its_loss() -> None:
     ]
 
 
-def test_a_study_may_leave_out_the_default_loss() -> None:
+def test_a_study_may_leave_out_the_default_loss():
     study = load_study("quick", [variants("RankNet", "RankNet-LS", "LCE")])
     assert get_baseline(study) == "RankNet"
     assert list_default_comparisons(study) == [("RankNet-LS", "RankNet"), ("LCE", "RankNet")]
@@ -57,7 +57,7 @@ def test_a_study_may_leave_out_the_default_loss() -> None:
     assert count_proposals(more) == {"RankNet-LS": 3}
 
 
-def test_compared_losses_are_systems_with_baselines_of_their_own() -> None:
+def test_compared_losses_are_systems_with_baselines_of_their_own():
     study = load_study("quick", COMPARED)
     assert list(get_systems(study)) == ["BERT", "LCE", "KL", "LS", "LCE-LS", "KL-LS"]
     assert list_default_comparisons(study) == [
@@ -78,7 +78,7 @@ def test_compared_losses_are_systems_with_baselines_of_their_own() -> None:
         assert smoothings[0] == smoothings[1]  # so that both studies have the same runs
 
 
-def test_systems_are_compared_once_and_with_their_own_kind() -> None:
+def test_systems_are_compared_once_and_with_their_own_kind():
     curriculum = ("training.sampling=uniform", 'curriculum.variants=["BERT", "LCE"]')
     study = load_study("quick", [variants("BERT", "LCE", "LCE-LS"), *curriculum])
     pairs = list_default_comparisons(study)
@@ -89,13 +89,13 @@ def test_systems_are_compared_once_and_with_their_own_kind() -> None:
     assert {("KL-LS-1", "KL-1"), ("KL-LS-2", "KL-2")} <= set(list_default_comparisons(compared))
 
 
-def test_the_number_of_configurations_is_that_of_a_system_or_of_its_variant() -> None:
+def test_the_number_of_configurations_is_that_of_a_system_or_of_its_variant():
     for key, numbers in (("LS", {"LS": 3, "LCE-LS": 3}), ("LCE-LS", {"LS": 2, "LCE-LS": 3})):
         found = count_proposals(load_study("quick", [*COMPARED, f"search.n_configurations.{key}=3"]))
         assert {name: found[name] for name in numbers} == numbers
 
 
-def test_searched_losses_are_searched_for_the_baseline_too() -> None:
+def test_searched_losses_are_searched_for_the_baseline_too():
     study = load_study("quick", SEARCHED)
     assert list(get_systems(study)) == ["BERT", "LS"]
     assert count_proposals(study) == {"BERT": 2, "LS": 2}
@@ -103,7 +103,7 @@ def test_searched_losses_are_searched_for_the_baseline_too() -> None:
     assert losses == {"cross_entropy", "lce"}
 
 
-def test_temperatures_are_searched_where_they_matter() -> None:
+def test_temperatures_are_searched_where_they_matter():
     names = ("BERT", "LCE", "LCE-WSLS", "WSLS", "KL", "KL-LS")
     study = load_study(
         "quick", [variants(*names), "search.weak_temperature=[1.0, 5.0]", "search.teacher_temperature=[1.0, 2.0]"]
@@ -119,7 +119,7 @@ def test_temperatures_are_searched_where_they_matter() -> None:
     }
 
 
-def test_a_configuration_names_a_loss_of_the_study() -> None:
+def test_a_configuration_names_a_loss_of_the_study():
     searched = load_study("quick", SEARCHED)
     found = parse_trial_params(searched, {"variant": "LS", "epsilon": "0.2", "loss": "lce"})
     assert found.params.values == {"epsilon": 0.2, "loss": "lce"}
@@ -132,7 +132,7 @@ def test_a_configuration_names_a_loss_of_the_study() -> None:
             parse_trial_params(study, {"variant": variant, "epsilon": "0.2", "loss": loss})
 
 
-def test_the_name_of_a_run_says_the_loss_once() -> None:
+def test_the_name_of_a_run_says_the_loss_once():
     assert (
         format_run_name({"variant": "LCE-LS", "loss": "lce", "epsilon": 0.2, "seed": 1}) == "LCE-LS epsilon 0.2 seed 1"
     )

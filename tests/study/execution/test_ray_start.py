@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,7 +42,7 @@ def _heed_interruptions() -> None:
 
 
 @pytest.fixture
-def sessions() -> Iterator[Path]:
+def sessions():
     """A folder with a short path, as sockets need it, in which Ray leaves nothing."""
     with TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder) / "new"
@@ -68,14 +67,11 @@ def alive(those: set[Process]) -> set[Process]:
 
 
 @pytest.mark.parametrize("writable", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
-    writable: bool, sessions: Path, tmp_path: Path
-) -> None:
+def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(writable, sessions, tmp_path):
     """A home that is a file takes nothing, whoever asks."""
     home = tmp_path / "home"
     home.mkdir() if writable else home.touch()
     with begin(home, sessions) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "answers\n", process.communicate()[1]
         children = tree(process.pid)
         assert len(children) > 2
@@ -90,7 +86,7 @@ def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
     ("number", "what"),
     [(signal.SIGTERM, "interrupted by SIGTERM"), pytest.param(signal.SIGINT, "interrupted", marks=pytest.mark.long)],
 )
-def test_a_signal_while_it_starts_is_no_crash(number: int, what: str, sessions: Path, tmp_path: Path) -> None:
+def test_a_signal_while_it_starts_is_no_crash(number, what, sessions, tmp_path):
     (tmp_path / "home").mkdir()
     with begin(tmp_path / "home", sessions) as process:
         deadline = time.monotonic() + 60

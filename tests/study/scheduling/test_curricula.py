@@ -16,7 +16,7 @@ from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries
 from tests.damages import DAMAGES, flip
 from tests.study.small import BATCHES, carry_out, conduct, scheduler, study, table
-from tests.trainables.small import BATCH_SIZE, TRAINING, World
+from tests.trainables.small import BATCH_SIZE, TRAINING
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.rankers.ranker_run import RankerRun
 from trainables.utils.errors import MissingDifficultyScoresError
@@ -41,7 +41,7 @@ def forgotten(cache: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(world: World, tmp_path_factory: pytest.TempPathFactory) -> StudyScheduler:
+def done(world, tmp_path_factory):
     """A study of all scores that ran to its end."""
     place = tmp_path_factory.mktemp("scoring")
     cache = forgotten(world.fresh_cache(place / "cache"))
@@ -53,7 +53,7 @@ def done(world: World, tmp_path_factory: pytest.TempPathFactory) -> StudySchedul
 def copy(done: StudyScheduler, place: Path) -> tuple[Path, Path]:
     """Copies its folder and its cache."""
     folders = (done.folder, place / "study"), (done.study.cache_folder, place / "cache")
-    return tuple(shutil.copytree(source, target, symlinks=True) for source, target in folders)  # type: ignore[return-value]
+    return tuple(shutil.copytree(source, target, symlinks=True) for source, target in folders)
 
 
 def list_tables(cache: Path) -> list[Path]:
@@ -61,19 +61,16 @@ def list_tables(cache: Path) -> list[Path]:
     return sorted(cache.glob("prepared/*/difficulty/*.parquet"))
 
 
-def test_a_scoring_study_runs_the_scorer_first(world: World, tmp_path: Path, fresh: Fresh) -> None:
+def test_a_scoring_study_runs_the_scorer_first(world, tmp_path, fresh):
     begun = scheduler(world, study(world, tmp_path / "study", forgotten(fresh()), **ORDERED))
     first = begun.pop_request()
-    assert first is not None
     assert (first.labels["role"], first.labels["seed"], first.trial.saves_difficulty) == ("scorer", 0, True)
     waiting = [request.labels["variant"] for request in iter(begun.pop_request, None)]  # while the scorer runs
     assert {"BERT", "CL-random", "CL-words_context"} <= set(waiting)
     assert not {"CL-BERT_pred", "CL-BERT_loss"} & set(waiting)
 
 
-def test_each_score_is_a_system_and_another_study_computes_none_again(
-    world: World, done: StudyScheduler, tmp_path: Path
-) -> None:
+def test_each_score_is_a_system_and_another_study_computes_none_again(world, done, tmp_path):
     folder, cache = copy(done, tmp_path)
     found = table(done)
     tested = {name for name, _, split in found if split == "test"}
@@ -96,9 +93,7 @@ def test_each_score_is_a_system_and_another_study_computes_none_again(
     assert sum(entry["summary"]["instances_trained"] for entry in trained if entry) == 0
 
 
-def test_what_is_known_of_the_queries_is_written_for_the_report(
-    world: World, done: StudyScheduler, tmp_path: Path
-) -> None:
+def test_what_is_known_of_the_queries_is_written_for_the_report(world, done, tmp_path):
     folder, cache = copy(done, tmp_path)
     made = study(world, folder, cache, **ORDERED).model_copy(update={"task": world.prepared.settings})
     queries.write_query_attributes(made, done.resolved, done.scorer.runs[0].id)
@@ -114,9 +109,7 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(
     pd.testing.assert_frame_equal(pd.read_parquet(folder / QUERIES_FILE), found, check_like=True)
 
 
-def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(
-    world: World, tmp_path: Path, fresh: Fresh
-) -> None:
+def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(world, tmp_path, fresh):
     cache, curriculum = forgotten(fresh()), ORDERED["curriculum"] | {"score": ["random", "BERT_loss"]}
     made = []
     for name, length in (("same", {}), ("short", {"scorer_instances": 2 * BATCH_SIZE})):
@@ -136,9 +129,7 @@ def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(
     assert len({*finished}) == 2
 
 
-def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
-    world: World, tmp_path: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(world, tmp_path, fresh, monkeypatch):
     asked = []
 
     def broken(run: RankerRun) -> None:
@@ -176,9 +167,7 @@ def _run_out(begun: StudyScheduler) -> None:
         begun.mark_ended(request)
 
 
-def test_damaged_difficulties_are_made_anew_with_the_same_result(
-    world: World, done: StudyScheduler, tmp_path: Path, fresh: Fresh
-) -> None:
+def test_damaged_difficulties_are_made_anew_with_the_same_result(world, done, tmp_path, fresh):
     changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["words_context"]}}
     cache = forgotten(fresh())
     (written,) = (path for path in list_tables(done.study.cache_folder) if path.name.startswith("words_context"))
@@ -194,20 +183,17 @@ def test_damaged_difficulties_are_made_anew_with_the_same_result(
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_need_it(
-    world: World, done: StudyScheduler, tmp_path: Path, damage: str
-) -> None:
+def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_need_it(world, done, tmp_path, damage):
     folder, cache = copy(done, tmp_path)
     for path in list_tables(cache):
         DAMAGES[damage](path)
     assert scheduler(world, study(world, folder, cache, **ORDERED)).pop_request() is None
     more = scheduler(world, study(world, folder, cache, **ORDERED, seeds=[1, 2, 3]))
     request = more.pop_request()
-    assert request is not None
     assert request.labels["role"] == "scorer"
 
 
-def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, fresh: Fresh) -> None:
+def test_a_swept_configuration_brings_its_scorer(world, tmp_path, fresh):
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     whole = scheduler(world, made)
     item = next(item for item in whole.configurations if item.name == "CL-BERT_loss")
@@ -222,7 +208,7 @@ def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, f
     assert [item.role for item in single.configurations] == ["search", "scorer"]
 
 
-def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: Path, fresh: Fresh) -> None:
+def test_smoothing_and_curriculum_are_one_specification(world, tmp_path, fresh):
     changes = {
         **ORDERED,
         "variants": ["BERT", "WSLS", "T-WSLS"],
@@ -240,7 +226,7 @@ def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: 
         constant, ending = found["WSLS-CL", pacing][0], found["T-WSLS-CL", pacing][0]
         assert set(begun.list_checkpoint_keys(constant)[:-1]) & set(begun.list_checkpoint_keys(ending))
     shared_by = [
-        record.read_run_record(begun.folder, run.id)["summary"]["instances_reused"]  # type: ignore[index]
+        record.read_run_record(begun.folder, run.id)["summary"]["instances_reused"]
         for (name, _), runs in found.items()
         if name == "T-WSLS-CL"
         for run in runs

@@ -4,7 +4,6 @@ No model is trained: scores are written by hand, each a pure function of configu
 """
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ RACING: dict[str, Any] = {
 }
 
 
-def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path: Path) -> None:
+def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path):
     made = scheduler(study(**RACING), tmp_path)
     seeds = trained(conduct(made), "LS")
     variant_search = made.searches["LS"]
@@ -38,7 +37,7 @@ def test_what_is_far_behind_gets_no_more_seeds_and_what_is_not_gets_all(tmp_path
     assert made.select_winners()["LS"].id not in variant_search.pruned
 
 
-def test_without_a_race_nothing_is_dropped(tmp_path: Path) -> None:
+def test_without_a_race_nothing_is_dropped(tmp_path):
     made = scheduler(study(variants=RACING["variants"], search={**RACING["search"], "pruning": None}), tmp_path)
     assert all(sorted(seeds) == [1, 2, 3, 4, 5] for seeds in trained(conduct(made), "LS").values())
     assert not any(variant_search.pruned for variant_search in made.searches.values())
@@ -46,7 +45,7 @@ def test_without_a_race_nothing_is_dropped(tmp_path: Path) -> None:
 
 @settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(5, 40), min_size=1, max_size=2))
-def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kills: list[int]) -> None:
+def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed, kills):
     order, made = random.Random(seed), study(**RACING, confirm={"seeds": (11, 12)})
     with empty_folder() as one, empty_folder() as other:
         whole = scheduler(made, one)
@@ -67,7 +66,7 @@ def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kill
         }
 
 
-def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_touched(tmp_path: Path) -> None:
+def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_touched(tmp_path):
     made = scheduler(study(confirm={"seeds": (11, 12)}), tmp_path)
     started = conduct(made)
     actions = [(request.trial.action, request.labels["role"]) for request in started]
@@ -87,14 +86,14 @@ def test_winners_and_defaults_are_run_with_fresh_seeds_before_the_test_set_is_to
     assert scheduler(made.study, tmp_path).is_finished
 
 
-def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path: Path) -> None:
+def test_a_confirmed_winner_is_chosen_by_the_search_alone(tmp_path):
     """Fresh seeds that are all bad for the winner change nothing: they judge it, they do not choose."""
     made = scheduler(study(confirm={"seeds": (11, 12)}), tmp_path)
     conduct(made, lambda labels: -9.0 if labels["seed"] in (11, 12) else strength(labels))
     assert made.select_winners()["LS"].smoothing.epsilon == 0.3
 
 
-def test_a_metric_that_no_trial_wrote_down_is_computed_from_the_scores(tmp_path: Path) -> None:
+def test_a_metric_that_no_trial_wrote_down_is_computed_from_the_scores(tmp_path):
     """More epsilon, up to 0.3, raises the relevant document's score: it is found sooner."""
     trials = {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}
     made = scheduler(study(search={"n_configurations": trials}, analysis={"metric": "position"}), tmp_path)
@@ -107,7 +106,7 @@ def test_a_metric_that_no_trial_wrote_down_is_computed_from_the_scores(tmp_path:
     assert all(row["reported"] == row["mean"] for row in log["proposals"])
 
 
-def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
+def test_a_race_drops_those_of_a_large_position(tmp_path):
     made = scheduler(study(**RACING, analysis={"metric": "position"}), tmp_path)
     conduct(made)
     variant_search = made.searches["LS"]
@@ -117,7 +116,7 @@ def test_a_race_drops_those_of_a_large_position(tmp_path: Path) -> None:
     )
 
 
-def test_of_a_tie_the_first_proposal_is_chosen(tmp_path: Path) -> None:
+def test_of_a_tie_the_first_proposal_is_chosen(tmp_path):
     made = scheduler(study(search={"n_configurations": {"LS": 4, "T-LS": 2, "WSLS": 2, "T-WSLS": 2}}), tmp_path)
     conduct(made, lambda labels: 99.0)
     log = made.build_search_log()["systems"]["LS"]
@@ -125,7 +124,7 @@ def test_of_a_tie_the_first_proposal_is_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("budget", ["search.hours", "search.gpu_hours"])
-def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget: str) -> None:
+def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path, budget):
     rounds = {"left": 6}
 
     def spent() -> str | None:
@@ -149,7 +148,7 @@ def test_a_spent_budget_ends_the_search_but_not_the_study(tmp_path: Path, budget
     assert later.build_search_log() == made.build_search_log()
 
 
-def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path: Path) -> None:
+def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_path):
     rates = (5e-6, 1e-5)
     made = scheduler(
         study(search={"learning_rate": rates, "n_configurations": {"BERT": 2, "LS": 3}}, variants=("BERT", "LS")),
@@ -160,11 +159,11 @@ def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_pat
     for request in started:
         training = request.trial.specification.training
         assert training is None or training.learning_rate == request.labels["learning_rate"]
-    assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6  # type: ignore[union-attr]
+    assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6
     assert {request.labels["role"] for request in started if request.labels["variant"] == "BERT"} == {"baseline"}
 
 
-def test_the_scoring_run_represents_no_system_however_good_it_is(tmp_path: Path) -> None:
+def test_the_scoring_run_represents_no_system_however_good_it_is(tmp_path):
     settings: dict[str, Any] = {
         "variants": ("BERT",),
         "curriculum": {"variants": ("BERT",), "compare": "score", "score": ("BERT_loss",)},

@@ -131,7 +131,7 @@ class Replay:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_path: Path) -> None:
+def test_a_race_over_several_rounds_is_what_its_records_say(metric, tmp_path):
     seen: Counter[str] = Counter()
     for salt in range(6):
         folder = tmp_path / str(salt)
@@ -170,7 +170,7 @@ def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarra
 
 
 @pytest.mark.parametrize("others", [0, 1, 2, 3])
-def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_it(others: int, tmp_path: Path) -> None:
+def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_it(others, tmp_path):
     """The shift is the mean over the complete configurations, each over the same seeds; without any there is none."""
     rng = np.random.default_rng(others)
     variant_search = scheduler(racing("MAP"), tmp_path / "empty").searches["T-LS"]
@@ -189,9 +189,7 @@ def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_i
 
 @pytest.mark.parametrize("parallel", [1, 2, 3])
 @pytest.mark.parametrize("sampler", ["tpe", "qmc", "grid"])
-def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
-    sampler: str, parallel: int, tmp_path: Path
-) -> None:
+def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(sampler, parallel, tmp_path):
     """After a stop at any point, and where what failed at first is told otherwise later."""
     search = STUDY.search.model_copy(update={"sampler": sampler, "round_size": parallel})
     made = STUDY.model_copy(update={"search": search})
@@ -215,9 +213,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
         assert last.build_search_log() == whole.build_search_log()
 
 
-def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(tmp_path, monkeypatch):
     """The first proposal, the untuned default, among them; rivals are all that were asked for, come or to come."""
     asked, advance = list[tuple[str, set[str], set[str], int]](), SearchRound.advance
 

@@ -5,7 +5,6 @@ No model is trained here: records are written by hand with a metric that is a pu
 
 import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +28,7 @@ from tests.study.driving import (
 )
 
 
-def test_the_whole_study_runs_once_and_a_second_start_decides_the_same(tmp_path: Path) -> None:
+def test_the_whole_study_runs_once_and_a_second_start_decides_the_same(tmp_path):
     made = scheduler(tmp_path)
     started = drive(made)
     counts = Counter(item.name for item in made.configurations)
@@ -45,7 +44,7 @@ def test_the_whole_study_runs_once_and_a_second_start_decides_the_same(tmp_path:
     assert second.select_winners() == made.select_winners()
 
 
-def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
+def test_only_the_variants_of_the_study_are_run(tmp_path):
     study = STUDY.model_copy(update={"variants": ("BERT", "T-LS")})
     made = scheduler(tmp_path, study)
     started = drive(made)
@@ -54,7 +53,7 @@ def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 50])
-def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> None:
+def test_a_round_waits_for_the_one_before(tmp_path, concurrent):
     made = scheduler(tmp_path)
 
     def watch(running: list[TrialRequest]) -> None:
@@ -68,7 +67,7 @@ def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> No
     drive(made, concurrent=concurrent, watch=watch)
 
 
-def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
+def test_the_variants_are_searched_side_by_side(tmp_path):
     """All that may start at once: the fixed systems, and the first round of every search."""
     made = scheduler(tmp_path)
     requests = list(iter(made.pop_request, None))
@@ -77,7 +76,7 @@ def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
     assert counts == {"BERT": seeds, "untrained": seeds, "BM25": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
 
 
-def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: Path) -> None:
+def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path):
     made = scheduler(tmp_path)
     started = drive(made)
     actions = [request.trial.action for request in started]
@@ -92,7 +91,7 @@ def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: P
 
 @settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 20))
-def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int) -> None:
+def test_the_order_in_which_runs_end_decides_nothing(seed, concurrent):
     with empty_folder() as one, empty_folder() as other:
         first, second = scheduler(one), scheduler(other)
         plain = drive(first, concurrent=1)
@@ -104,7 +103,7 @@ def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int)
         }
 
 
-def test_results_decide_what_is_proposed(tmp_path: Path) -> None:
+def test_results_decide_what_is_proposed(tmp_path):
     first, second = scheduler(tmp_path / "a"), scheduler(tmp_path / "b")
     drive(first)
     drive(second, metric=lambda labels: 1 - quality(labels))
@@ -113,7 +112,7 @@ def test_results_decide_what_is_proposed(tmp_path: Path) -> None:
 
 @settings.get_profile("costly")
 @given(st.integers(), st.lists(st.integers(1, 12), max_size=5), st.integers(1, 8))
-def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int], concurrent: int) -> None:
+def test_a_killed_study_goes_on_as_if_it_had_not_been(seed, kills, concurrent):
     order = random.Random(seed)
     with empty_folder() as one, empty_folder() as other:
         whole = scheduler(one)
@@ -124,7 +123,7 @@ def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int
         last = scheduler(other)
         rest = drive(last, order=order, concurrent=concurrent)
         splits = {"train": "dev", "test": "test"}
-        assert all(record.is_run_finished(other, run_id, splits[action]) for run_id, action in names(expected))  # type: ignore[arg-type]
+        assert all(record.is_run_finished(other, run_id, splits[action]) for run_id, action in names(expected))
         assert len(list(other.glob("runs/*/*.json"))) == len(expected)
         assert decisions(last) == decisions(whole)
         assert set(names(rest)) <= set(names(expected))
@@ -132,7 +131,7 @@ def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int
 
 @settings.get_profile("costly")
 @given(st.integers(), st.floats(0, 0.5))
-def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: float) -> None:
+def test_a_configuration_with_a_failed_seed_is_never_chosen(seed, share):
     draw = random.Random(seed)
     failing: dict[str, bool] = {}
 
@@ -158,14 +157,14 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
         assert tested == {item.id for item in chosen.values()}
 
 
-def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path: Path) -> None:
+def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path):
     made = scheduler(tmp_path)
     drive(made, metric=lambda labels: 0.0)
     for name, item in made.select_winners().items():
         assert item == next(other for other in made.configurations if other.name == name)
 
 
-def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
+def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path):
     def metric(labels: Labels) -> float | None:
         return None if (labels["variant"], labels["seed"]) == ("BERT", 2) else quality(labels)
 
@@ -181,7 +180,7 @@ def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
     ]
 
 
-def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_system(tmp_path: Path) -> None:
+def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_system(tmp_path):
     """Otherwise the analysis finds two tested configurations of one system, and the test set has helped to choose."""
     whole = scheduler(tmp_path / "whole")
     drive(whole)
@@ -197,7 +196,7 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
     assert Counter(item.name for item in tested) == {"BERT": 1, "untrained": 1, "BM25": 1, **dict.fromkeys(TRIALS, 1)}
 
 
-def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> None:
+def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path):
     for request in drive(scheduler(tmp_path)):
         labels, run = request.labels, request.trial.specification
         assert labels["specification_id"] == run.id
@@ -211,7 +210,7 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> Non
             assert (labels["switch"] is not None) == labels["variant"].startswith("T-")
 
 
-def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
+def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path):
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
     started = [
         request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "untrained")
@@ -226,7 +225,7 @@ def beginning(kept: set[str], keys: list[str]) -> int:
 
 @settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 8), st.floats(0, 0.3))
-def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent: int, share: float) -> None:
+def test_whoever_keeps_only_what_is_needed_misses_nothing(seed, concurrent, share):
     """Stages as they would be kept by a study of unlimited budget, and by one without any."""
     draw = random.Random(seed)
     failing: dict[str, bool] = {}

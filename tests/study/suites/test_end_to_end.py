@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ REPORT = ("comparisons.json", "results.csv", "table.md", "table.tex")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished(tmp_path_factory):
     place = tmp_path_factory.mktemp("finished")
     write(place, TWO_SYSTEMS)
     whole = run(place)
@@ -27,7 +26,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return place, whole.stdout
 
 
-def test_every_study_has_its_records_and_its_report(finished: tuple[Path, str]) -> None:
+def test_every_study_has_its_records_and_its_report(finished):
     place, printed = finished
     for key in ("networkx", "pandas"):
         results = read_records(place / "suite" / key)
@@ -38,7 +37,7 @@ def test_every_study_has_its_records_and_its_report(finished: tuple[Path, str]) 
     assert "Average over the tasks" in printed
 
 
-def test_a_study_that_is_run_later_was_planned_from_the_start(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_study_that_is_run_later_was_planned_from_the_start(finished, tmp_path):
     write(tmp_path, TWO_SYSTEMS)
     alone = run(tmp_path, "--study", "networkx")
     assert alone.returncode == 0, alone.stdout + alone.stderr
@@ -56,16 +55,14 @@ def test_a_study_that_is_run_later_was_planned_from_the_start(finished: tuple[Pa
     assert [(study["key"], study["is_late"]) for study in plan["studies"]] == [("networkx", False), ("pandas", False)]
 
 
-def test_the_report_can_be_written_again_from_the_folder(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_the_report_can_be_written_again_from_the_folder(finished, tmp_path):
     place, _ = finished
     assert report([str(place / "suite"), "--output", str(tmp_path)]) == 0
     for name in REPORT:
         assert (tmp_path / name).read_bytes() == (place / "suite" / "report" / name).read_bytes()
 
 
-def test_a_server_gives_the_same_joint_report(
-    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_gives_the_same_joint_report(finished, tmp_path, monkeypatch):
     place, _ = finished
     with Server(tmp_path / "server") as server, client(server, tmp_path / "client"):
         assert sync([str(place / "suite")]) == 0
@@ -78,7 +75,7 @@ def test_a_server_gives_the_same_joint_report(
         assert (tmp_path / "out" / name).read_bytes() == (place / "suite" / "report" / name).read_bytes(), name
 
 
-def test_rankings_are_exported_study_by_study(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_rankings_are_exported_study_by_study(finished, tmp_path):
     place, _ = finished
     exported = run(place, "--export-trec", str(tmp_path / "trec"))
     assert exported.returncode == 0, exported.stderr

@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from study.tracking import Tracking, WandbLogger
+from study.tracking import WandbLogger
 from study.tracking.sync_state import is_evaluation_synced
 from study.utils.live_view import LiveView
 from study.workflows.session import flush_wandb
 from tests.study.mirrors import CURVE, LABELS, SPLITS, log_evaluations, recorded, whole
-from wandb_server import Server
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Server, tracking: Tracking) -> None:
+def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server, tracking):
     """Rows that come again, or after a gap, are no other points."""
     logger = WandbLogger(tracking, print)
     for start in (1, 0, 0):
@@ -39,7 +38,7 @@ def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server: Serv
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
-def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, tracking: Tracking) -> None:
+def test_a_run_whose_driver_stopped_goes_on_where_it_was(server, tracking):
     logger = WandbLogger(tracking, print)
     logger.log_rows(LABELS, CURVE[:1], 0)
     logger.close()
@@ -56,7 +55,7 @@ def test_a_run_whose_driver_stopped_goes_on_where_it_was(server: Server, trackin
 
 
 @pytest.mark.long
-def test_a_logger_killed_at_any_moment_loses_and_doubles_nothing(server: Server, tracking: Tracking) -> None:
+def test_a_logger_killed_at_any_moment_loses_and_doubles_nothing(server, tracking):
     evaluations = [(f"run{number}", split) for number in range(8) for split in SPLITS]
     for run_id, split in evaluations:
         recorded(tracking.folder, split, run_id=run_id)
@@ -77,7 +76,7 @@ def test_a_logger_killed_at_any_moment_loses_and_doubles_nothing(server: Server,
 
 
 @pytest.mark.long
-def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, tracking: Tracking) -> None:
+def test_a_server_that_goes_and_comes_back_has_everything_once(server, tracking):
     evaluations = [(f"run{number}", split) for number in range(12) for split in SPLITS]
     for run_id, split in evaluations:
         recorded(tracking.folder, split, run_id=run_id)
@@ -103,9 +102,7 @@ def test_a_server_that_goes_and_comes_back_has_everything_once(server: Server, t
 
 
 @pytest.mark.long  # the client waits
-def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
-    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_server_the_study_ends_and_a_later_start_brings_all(server, tracking, monkeypatch):
     monkeypatch.setattr("study.tracking.client._MAX_ATTEMPTS", 1)
     recorded(tracking.folder, "dev")
     server.kill()
@@ -122,9 +119,7 @@ def test_without_a_server_the_study_ends_and_a_later_start_brings_all(
 
 
 @pytest.mark.long  # the client waits
-def test_a_server_that_takes_nothing_is_given_up(
-    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_takes_nothing_is_given_up(server, tracking, monkeypatch):
     monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 8.0)
     recorded(tracking.folder, "dev")
     server.fail(503, times=None, path="file_stream")
@@ -145,15 +140,7 @@ def test_a_server_that_takes_nothing_is_given_up(
         pytest.param("", "No API key", marks=pytest.mark.long),
     ],
 )
-def test_a_key_that_is_wrong_stops_no_study(
-    server: Server,
-    tracking: Tracking,
-    monkeypatch: pytest.MonkeyPatch,
-    key: str,
-    told: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_key_that_is_wrong_stops_no_study(server, tracking, monkeypatch, key, told, tmp_path, capsys):
     recorded(tracking.folder, "dev")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("WANDB_API_KEY", key)
@@ -172,7 +159,7 @@ def test_a_key_that_is_wrong_stops_no_study(
 
 
 @pytest.mark.long
-def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> None:
+def test_a_busy_server_is_asked_again(server, tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     server.fail(429, times=3, retry_after=1)
@@ -180,9 +167,7 @@ def test_a_busy_server_is_asked_again(server: Server, tracking: Tracking) -> Non
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
-def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
-    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(server, tracking, monkeypatch, tmp_path):
     home = tmp_path / "home-of-somebody"
     home.mkdir()
     for name, value in {"HOME": str(home), "USER": "somebody-here", "LOGNAME": "somebody-here"}.items():
@@ -208,9 +193,7 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(
 
 @pytest.mark.long  # the client waits
 @pytest.mark.parametrize("where", ["file_stream", "CommitArtifact"])
-def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(
-    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
+def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(server, tracking, monkeypatch, where):
     monkeypatch.setattr("study.tracking.client._MAX_ATTEMPTS", 1)
     recorded(tracking.folder, "dev")
     server.fail(404 if where == "file_stream" else 400, times=None, path=where)

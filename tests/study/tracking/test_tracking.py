@@ -4,7 +4,6 @@ whole again from the records."""
 import hashlib
 import json
 import threading
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -27,7 +26,7 @@ from trainables.utils.hashing import hash_json
 
 
 @pytest.fixture
-def tracking(tmp_path: Path) -> Tracking:
+def tracking(tmp_path):
     write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
@@ -54,13 +53,12 @@ def done(tracking: Tracking, split: record.Split) -> bool:
     return is_evaluation_synced(tracking, "abc", split, "finished")
 
 
-def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
+def test_a_run_is_what_its_record_says(tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     write(tracking, *SPLITS)
     (run,) = read_offline_runs(tracking.folder / "wandb")
     entries = [record.read_run_record(tracking.folder, "abc", split) for split in SPLITS]
-    assert entries[0] is not None
     assert (run.id, run.group, run.job_type) == ("abc", "group", "search")
     assert run.config == LABELS | {key: entries[0][key] for key in ("versions", "commit", "hardware")}
     assert run.history == CURVE
@@ -73,7 +71,7 @@ def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
     assert all(is_complete(file) for file in files)  # once it is said to be written, it is on disk
 
 
-def test_the_files_name_no_folder_of_this_machine(tracking: Tracking) -> None:
+def test_the_files_name_no_folder_of_this_machine(tracking):
     """So a folder that was moved still has its scores."""
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
@@ -86,7 +84,7 @@ def test_the_files_name_no_folder_of_this_machine(tracking: Tracking) -> None:
     assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
 
 
-def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking: Tracking) -> None:
+def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     write(tracking, "test")
@@ -98,7 +96,7 @@ def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
 
 
-def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
+def test_half_a_mirror_is_replaced(tracking):
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     get_evaluation_path(tracking.folder, "abc", "dev").unlink()
@@ -108,7 +106,7 @@ def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 1
 
 
-def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(tracking: Tracking) -> None:
+def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(tracking):
     recorded(tracking.folder, "dev", "failed")
     write(tracking, "dev")
     (run,) = read_offline_runs(tracking.folder / "wandb")
@@ -122,7 +120,7 @@ def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(trackin
     assert done(tracking, "dev")
 
 
-def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Tracking) -> None:
+def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking):
     recorded(tracking.folder, "dev")
     recorded(tracking.folder, "test", "failed")
     write(tracking, *SPLITS)
@@ -132,7 +130,7 @@ def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Trac
     assert set(run.artifacts) == {"scores-dev-abc"}
 
 
-def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking: Tracking) -> None:
+def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking):
     logs = [{"LS": {"proposed": count, "proposals": []}} for count in (1, 2)]
     for number, log in enumerate(logs):
         write_json(tracking.folder / "search.json", {"systems": log})
@@ -151,11 +149,10 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 3
 
 
-def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(tracking: Tracking) -> None:
+def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(tracking):
     setup = {"model": "org/bert", "data": "toy", "date": "2026-07-31", "commit": None}
     write_json(tracking.folder / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN), "setup": setup})
     without = make_document_payload(tracking.folder, "plan")
-    assert without is not None
     assert without.config["setup"] == setup
     statistics = {"columns": ["train"], "rows": [{"name": "queries", "decimals": 0, "values": [3]}], "legend": "."}
     write_data_statistics(tracking.folder, None)
@@ -165,7 +162,6 @@ def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(
     write_data_statistics(tracking.folder, statistics)
     assert (tracking.folder / "data.json").stat().st_mtime_ns == written
     found = make_document_payload(tracking.folder, "plan")
-    assert found is not None
     assert found.config == without.config | {"data_statistics": statistics}
     assert found.id == without.id
     assert found.version != without.version  # so that W&B gets it where an earlier version logged the plan
@@ -173,14 +169,13 @@ def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(
     assert make_document_payload(tracking.folder, "plan") == without
 
 
-def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tracking) -> None:
+def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking):
     assert make_document_payload(tracking.folder, "queries") is None
     path, key, known = tracking.folder / "queries.parquet", f"queries-{hash_json(PLAN)}", set()
     for turns in (1, 2, 2):
         pd.DataFrame([{"split": "dev", "query_id": "q", "turns": turns}]).to_parquet(path)
         write(tracking, "queries")
         found = make_document_payload(tracking.folder, "queries")
-        assert found is not None
         known.add(found.version)
         (run,) = read_offline_runs(tracking.folder / "wandb")
         assert (run.id, run.job_type, run.config) == (key, "queries", {"study": "small", "plan_hash": hash_json(PLAN)})
@@ -194,9 +189,7 @@ def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tra
     assert len(known) == 2
 
 
-def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
-    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(tracking, monkeypatch):
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     (file,) = (tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb")
@@ -214,7 +207,7 @@ def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
         offline_files.wait_until_written(file)
 
 
-def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_mode_project_or_server_is_another_mirror(tracking, monkeypatch):
     monkeypatch.delenv("WANDB_BASE_URL", raising=False)
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
@@ -230,7 +223,7 @@ def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, mo
     assert not done(online, "dev")
 
 
-def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch):
     monkeypatch.delenv("WANDB_ENTITY", raising=False)
     assert (tracking_of(STUDY).project, tracking_of(STUDY).entity) == (STUDY.name, None)
     monkeypatch.setenv("WANDB_ENTITY", "team")
@@ -239,13 +232,13 @@ def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.M
     assert tracking_of(own).entity == "mine"
 
 
-def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: Tracking) -> None:
+def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking):
     for made in (tracking, tracking.model_copy(update={"project": "other", "own": False})):
         write(made, "plan")
     assert read_project(tracking.folder) == ("p", None, None)
 
 
-def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
+def test_of_a_disabled_study_nothing_is_written(tracking):
     recorded(tracking.folder, "dev")
     logger = WandbLogger(tracking.model_copy(update={"mode": "disabled"}), print)
     logger.log_evaluation("abc", "dev")
@@ -253,7 +246,7 @@ def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
     assert not (tracking.folder / "wandb").exists()
 
 
-def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
+def test_two_drivers_write_a_run_once(tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     loggers = [WandbLogger(tracking, print) for _ in range(2)]
@@ -269,14 +262,13 @@ def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
     assert not list((tracking.folder / "wandb" / ".locks").iterdir())
 
 
-def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking: Tracking) -> None:
+def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking):
     said: list[str] = []
     recorded(tracking.folder, "dev")
     logger = WandbLogger(tracking, said.append)
     logger.log_document("plan")
     assert logger.flush()
     process = logger._process
-    assert process is not None
     process.kill()
     process.wait()
     logger.log_evaluation("abc", "dev")
@@ -286,7 +278,7 @@ def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking: Trackin
     assert said == ["cannot write to W&B at the moment (its process was killed by signal 9)"]
 
 
-def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracking) -> None:
+def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking):
     (tracking.folder / "wandb").write_text("a file where a folder should be", encoding="utf-8")
     recorded(tracking.folder, "dev")
     logger = WandbLogger(tracking, print)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.wandb_offline import WandbRunData, _read_wandb_records, read_offline_runs
-from study.tracking.agent_env import SweepContext, read_sweep_context
+from study.tracking.agent_env import read_sweep_context
 from study.wandb_sweeps.agent_run import open_agent_run
 from tests.study.command import called
 
@@ -55,7 +55,7 @@ def runs(folder: Path) -> dict[str, WandbRunData]:
     return {run.id: run for run in read_offline_runs(folder / "wandb")}
 
 
-def test_it_is_the_sweeps_run_with_what_the_configuration_found_and_says_neither_who_nor_where(tmp_path: Path) -> None:
+def test_it_is_the_sweeps_run_with_what_the_configuration_found_and_says_neither_who_nor_where(tmp_path):
     result = made(tmp_path / "xyzzy")
     assert result.returncode == 0, result.stderr
     (run,) = runs(tmp_path / "xyzzy").values()
@@ -76,7 +76,7 @@ def test_it_is_the_sweeps_run_with_what_the_configuration_found_and_says_neither
     assert host == "study"
 
 
-def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path: Path) -> None:
+def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path):
     result = made(tmp_path, 'raise RuntimeError("no good in /home/somebody/place\\nand more")')
     assert result.returncode == 1
     (run,) = runs(tmp_path).values()
@@ -87,14 +87,14 @@ def test_a_configuration_that_fails_fails_it_with_the_cause(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-def test_one_that_is_stopped_says_so(tmp_path: Path) -> None:
+def test_one_that_is_stopped_says_so(tmp_path):
     result = made(tmp_path, "raise SystemExit(15)")
     assert result.returncode == 15
     (run,) = runs(tmp_path).values()
     assert (run.summary["state"], run.summary["error"]) == ("failed", "stopped from outside")
 
 
-def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path: Path) -> None:
+def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path):
     result = made(tmp_path, SEED)
     assert result.returncode == 0, result.stderr
     found = runs(tmp_path)
@@ -107,11 +107,9 @@ def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("where", "mode"), [(None, "offline"), (read_sweep_context(AGENTS), "disabled")])
-def test_without_a_sweep_or_disabled_nothing_is_written(
-    where: SweepContext | None, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_sweep_or_disabled_nothing_is_written(where, mode, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with open_agent_run(where, mode, {"variant": "LS"}, print) as told:  # type: ignore[arg-type]
+    with open_agent_run(where, mode, {"variant": "LS"}, print) as told:
         assert told is None
     assert list(tmp_path.iterdir()) == []
 
@@ -123,9 +121,7 @@ def test_without_a_sweep_or_disabled_nothing_is_written(
         pytest.param({"HOME": "nowhere"}, marks=pytest.mark.long),
     ],
 )
-def test_a_server_that_is_away_or_a_key_that_is_missing_costs_only_this_run(
-    tmp_path: Path, changes: dict[str, str]
-) -> None:
+def test_a_server_that_is_away_or_a_key_that_is_missing_costs_only_this_run(tmp_path, changes):
     result = made(tmp_path, 'print("it ran")', "online", **changes)
     assert result.returncode == 0, result.stderr
     assert "cannot open the W&B run of the sweep" in result.stdout
