@@ -111,18 +111,6 @@ def test_nothing_tells_where_the_data_lies(done, encoders):
     assert not [path for path in files if private in path.read_bytes()]
 
 
-def test_again_trains_nothing_and_says_the_same(done, encoders, tmp_path):
-    shutil.copytree(done[0] / "study", tmp_path / "study")
-    (tmp_path / "cache").symlink_to(done[0] / "cache")
-    before = comparisons(done[0] / "study" / "report")
-    result = call("study.run", tmp_path, *command(encoders, tmp_path))
-    assert result.returncode == 0, result.stderr
-    assert comparisons(tmp_path / "study" / "report") == before
-    assert {path.name for path in (tmp_path / "study" / "runs").iterdir()} == {
-        path.name for path in (done[0] / "study" / "runs").iterdir()
-    }
-
-
 @pytest.mark.long
 def test_a_configuration_is_swept_by_name(encoders, done, tmp_path):
     (tmp_path / "cache").symlink_to(done[0] / "cache")

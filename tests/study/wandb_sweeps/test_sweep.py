@@ -1,6 +1,7 @@
 """Configurations swept through the real command line, three at once, then the study that reuses them."""
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.plugins import ROOT
 from tests.study.command import command, copy_cache, environment, records, run
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -105,3 +107,21 @@ def test_every_run_is_in_the_wandb_files_and_nothing_is_left_behind(swept):
     assert all(any(name.endswith(f"-{run_id}") for name in names) for run_id in ids)
     left = [path.name for path in (swept.place / "study").rglob("*")]
     assert [name for name in left if name.startswith(".tune") or name.endswith(".claim")] == []
+
+
+def test_a_seed_that_fails_is_status_1_with_its_cause_and_the_others_are_recorded(finished_study, tmp_path):
+    copy_cache(finished_study[0], tmp_path)
+    path = os.pathsep.join([str(ROOT / "tests" / "faults" / "injected"), str(ROOT)])
+    faults = {
+        "FAULTS": json.dumps({"0.3 1": "raise"}),
+        "FAULTS_LOG": str(tmp_path / "happened.txt"),
+        "PYTHONPATH": path,
+    }
+    broken = run(tmp_path, "--sweep", "variant=WSLS", "epsilon=0.30000000000000004", **faults)
+    assert broken.returncode == 1
+    (line,) = broken.stderr.splitlines()
+    assert "no result of this configuration (WSLS epsilon 0.3 seed 1: RuntimeError: no good in " in line
+    assert "rerun the same command to retry failed runs" in line
+    assert "WSLS epsilon 0.3 seed 2" in broken.stdout
+    assert "FAILED" in broken.stdout
+    assert len(records(tmp_path)) == 2
