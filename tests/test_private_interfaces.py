@@ -56,8 +56,7 @@ USES = {
             ray: b"running low on memory" in open(f"{__path__[0]}/core/src/ray/raylet/raylet", "rb").read() or lacking
         """,
         "trainables/utils/interruption.py": """
-            ray._private.worker ~ set_sigterm_handler
-            ray._private.worker ~ sys.exit(signum)
+            ray._private.worker ~ set_sigterm_handler, sys.exit(signum)
         """,
         "tests/study/execution/test_cluster_files.py": """
             ray.autoscaler._private.util: prepare_config, validate_config
@@ -74,24 +73,18 @@ USES = {
             wandb: Settings().x_save_requirements, Settings().host, Settings().init_timeout, Settings().finish_timeout
         """,
         "study/tracking/agent_env.py": """
-            wandb.env ~ WANDB_SWEEP_ID
-            wandb.env ~ WANDB_SWEEP_PARAM_PATH
+            wandb.env ~ WANDB_SWEEP_ID, WANDB_SWEEP_PARAM_PATH
         """,
         "analysis/readers/wandb_server.py": """
             wandb: env.get_http_timeout
             wandb.sdk.lib.service.service_connection: WandbApiFailedError.__traceback__
             wandb.sdk.lib.service.service_connection ~ response
-            wandb.sdk.wandb_setup ~ singleton
-            wandb.sdk.wandb_setup ~ _connection
+            wandb.sdk.wandb_setup ~ singleton, _connection
             wandb.sdk.lib.service.service_connection ~ _proc
             wandb.sdk.lib.service.service_process ~ _process
         """,
         "analysis/readers/wandb_project.py": """
-            wandb.apis.public.runs ~ historyLineCount
-            wandb.apis.public.runs ~ historyKeys
-            wandb.apis.public.runs ~ lastHistoryStep
-            wandb.apis.public.runs ~ summary_metrics
-            wandb.apis.public.runs ~ heartbeat_at
+            wandb.apis.public.runs ~ historyLineCount, historyKeys, lastHistoryStep, summary_metrics, heartbeat_at
             wandb.apis.public.runs ~ logged_artifacts
             wandb.apis.public.runs: inspect.signature(Run.scan_history).parameters["use_cache"]
         """,
@@ -141,7 +134,7 @@ USES = {
     },
 }
 """Library -> file that uses it -> a line for each use: `MODULE: EXPRESSION`, which is evaluated among the names of the
-module, or `MODULE ~ TEXT`, which is in its source."""
+module, or `MODULE ~ TEXT, TEXT`, which are in its source."""
 
 
 def find_missing(uses: dict[str, str]) -> Iterator[str]:
@@ -150,8 +143,9 @@ def find_missing(uses: dict[str, str]) -> Iterator[str]:
         for line in filter(None, map(str.strip, lines.splitlines())):
             try:
                 if " ~ " in line:
-                    module, text = line.split(" ~ ")
-                    if text not in inspect.getsource(import_module(module)):
+                    module, _, texts = line.partition(" ~ ")
+                    source = inspect.getsource(import_module(module))
+                    if not all(text in source for text in texts.split(", ")):
                         raise NameError
                 else:
                     module, _, expression = line.partition(": ")

@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from study.records import run_record as record
 from study.records import search_log as searchlog
 from study.records.run_store import RunStore
 from study.scheduling.racing import FIRST_ROUND_SEEDS, is_worse
-from study.scheduling.round import SearchRound, extrapolate_mean
+from study.scheduling.round import SearchRound
 from study.scheduling.search_loop import SystemSearch
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import Configuration
@@ -148,43 +147,6 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric, tmp_path):
             assert len(variant_search.entries) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
     assert all(seen[what] for what in (*wanted, "failed")), seen
-
-
-def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarray:
-    """Writes the runs of a configuration; returns (seeds, queries) their reciprocal ranks.
-
-    Args:
-        item: its runs.
-        folder: of the study.
-        scores: (seeds, queries, candidates), the first of which is relevant.
-    """
-    queries, candidates = scores.shape[1:]
-    names = np.repeat([f"q{number:02}" for number in range(queries)], candidates)
-    relevant = np.tile(np.eye(1, candidates, dtype=np.int8)[0], queries)
-    for run, own in zip(item.runs, scores, strict=False):
-        documents = np.tile([f"d{number}" for number in range(candidates)], queries)
-        frame = pd.DataFrame({"split": "dev", "query_id": names, "document_id": documents, "relevant": relevant})
-        entry: dict[str, Any] = {"id": run.id, "state": "finished", "config": {}, "summary": {}, "history": []}
-        record.write_run_record(folder, "dev", entry, record.encode_scores(frame.assign(score=own.ravel())))
-    return 1 / (1.0 + (scores[..., 1:] > scores[..., :1]).sum(axis=-1))
-
-
-@pytest.mark.parametrize("others", [0, 1, 2, 3])
-def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_it(others, tmp_path):
-    """The shift is the mean over the complete configurations, each over the same seeds; without any there is none."""
-    rng = np.random.default_rng(others)
-    variant_search = scheduler(racing("MAP"), tmp_path / "empty").searches["T-LS"]
-    items = list(variant_search.iter_reachable())
-    for case in range(4):
-        folder, seeds = tmp_path / str(case), 3 + case % 2
-        chosen = [items[place] for place in rng.permutation(len(items))[: others + 1]]
-        made = [
-            finished(item, folder, rng.normal(0, 1, (SEEDS, 7, 6)) + rng.normal(0, 1, (SEEDS, 1, 1))) for item in chosen
-        ]
-        own = sum(made[0][seed].mean() for seed in range(seeds)) / seeds
-        shifts = [sum(one[seed].mean() for seed in range(SEEDS)) / SEEDS - one[:seeds].mean() for one in made[1:]]
-        expected = own + (sum(shifts) / others if others else 0.0)
-        assert extrapolate_mean(chosen[0], seeds, chosen[1:], RunStore(folder), "MAP") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 3])
