@@ -8,59 +8,29 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.damages import DAMAGES
-from tests.study.command import command, copy_cache, environment, proposals, records, report, run
+from tests.study.command import command, copy_cache, environment, proposals, report, run, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 CACHE = (
-    "prepared/*/queries.parquet",
-    "prepared/*/documents.parquet",
-    "prepared/*/candidates.parquet",
-    "prepared/*/domains-*.parquet",
-    "prepared/*/domains-*.sha256",
-    "prepared/*/meta.json",
-    "prepared/*/statistics.json",
-    "prepared/*/SHA256SUMS",
-    "sources/*.json",
-    "sources/*.sha256",
-    "tokens/*/ids.npy",
-    "tokens/*/offsets.npy",
-    "tokens/*/starts.npy",
-    "tokens/*/meta.json",
-    "tokens/*/SHA256SUMS",
-    "features/*/part-*.npy",
-    "features/*/part-*.sha256",
-    "stages/*/stage.json",
-    "stages/*/state.safetensors",
-)
+    "prepared/*/queries.parquet", "prepared/*/documents.parquet", "prepared/*/candidates.parquet",
+    "prepared/*/domains-*.parquet", "prepared/*/domains-*.sha256", "prepared/*/meta.json",
+    "prepared/*/statistics.json", "prepared/*/SHA256SUMS", "sources/*.json", "sources/*.sha256", "tokens/*/ids.npy",
+    "tokens/*/offsets.npy", "tokens/*/starts.npy", "tokens/*/meta.json", "tokens/*/SHA256SUMS",
+    "features/*/part-*.npy", "features/*/part-*.sha256", "stages/*/stage.json", "stages/*/state.safetensors",
+)  # fmt: skip
 STUDY = (
-    "data.json",
-    "search.json",
-    "clock.json",
-    "queries.parquet",
-    "runs/*/record.json",
-    "runs/*/test.json",
-    "runs/*/scores.parquet",
-    "runs/*/test_scores.parquet",
-    "runs/*/history.json",
-    "runs/*/mirrored-dev.json",
-    "runs/*/mirrored-test.json",
-    "wandb/.project.json",
-    "wandb/.plan-*.json",
-    "wandb/.report-*.json",
-    "report/findings.json",
-    "report/comparisons.json",
-    "report/results.csv",
-    "report/table.md",
-    "report/optuna.db",
-)
+    "data.json", "search.json", "clock.json", "queries.parquet", "runs/*/record.json", "runs/*/test.json",
+    "runs/*/scores.parquet", "runs/*/test_scores.parquet", "runs/*/history.json", "runs/*/mirrored-dev.json",
+    "runs/*/mirrored-test.json", "wandb/.project.json", "wandb/.plan-*.json", "wandb/.report-*.json",
+    "report/findings.json", "report/comparisons.json", "report/results.csv", "report/table.md", "report/optuna.db",
+)  # fmt: skip
 SOMEBODY = 12345
 ALLOWED = shutil.which("unshare") and subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode == 0
 
@@ -181,18 +151,6 @@ def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
     check(copy, finished_study[0], run(copy))
 
 
-def running(place: Path, count: int) -> "subprocess.Popen[str]":
-    """The study's process, once there are `count` records."""
-    process = subprocess.Popen(
-        command(place), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 600
-    while len(records(place)) < count and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    return process
-
-
 def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
     out, err = process.communicate(timeout=800)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -202,7 +160,7 @@ def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]
 def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(finished_study, tmp_path, damage):
     """Files that a process may have mapped are flipped and not cut, since a cut would end it."""
     copy_cache(finished_study[0], tmp_path)
-    process = running(tmp_path, 3)
+    process = started(tmp_path, 3)
     kinds = [kind for kind in CACHE if damage != "truncated" or not kind.endswith(".npy")]
     kinds = [kind for kind in kinds if not kind.startswith("stages")]
     for path in some(tmp_path / "cache", kinds):
@@ -217,7 +175,7 @@ def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(finis
 def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(finished_study, tmp_path):
     """No run fails by it, no search is told of it, and the report is the undisturbed one."""
     copy_cache(finished_study[0], tmp_path)
-    process = running(tmp_path, 3)
+    process = started(tmp_path, 3)
     (tmp_path / "cache").rename(tmp_path / "away")
     (tmp_path / "cache").write_text("nothing can be made here")
     first = ended(process)

@@ -16,14 +16,13 @@ import pytest
 
 from tests.processes import Process, processes, tree
 from tests.study.command import (
-    command,
     comparisons,
     copy_cache,
-    environment,
     kill_within_a_run,
     records,
     results,
     run,
+    started,
     table,
     weights,
 )
@@ -41,24 +40,6 @@ PAIRS = (
 )
 """Batches of single pairs: an epoch of 600 pairs ends within a batch. Each batch is a checkpoint."""
 SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
-
-
-def _interruptible() -> None:
-    """A shell's background jobs, and all that they start, ignore Ctrl-C otherwise."""
-    for name in SIGNALS:
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
-
-
-def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]":
-    """The study's process, once there are `count` records."""
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    called = command(place, *arguments)
-    process = subprocess.Popen(called, env=environment(), text=True, preexec_fn=_interruptible, **pipes)
-    deadline = time.monotonic() + 400
-    while len(records(place)) < count and time.monotonic() < deadline:
-        assert process.poll() is None, process.stderr.read() if process.stderr else ""
-        time.sleep(0.05)
-    return process
 
 
 def configurations(place: Path) -> Counter[tuple[Any, ...]]:

@@ -10,8 +10,7 @@ import pytest
 
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.tables.main import build_report_data
-from tests.faults.test_driver import results, started
-from tests.study.command import copy_cache, records, run
+from tests.study.command import copy_cache, records, results, run, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import heed_interruptions
+
 SMALL = (
     "name=small",
     "seeds=[1, 2]",
@@ -153,6 +155,19 @@ def kill_within_a_run(place: Path, instances: int, *arguments: str) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+
+
+def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]":
+    """The small study's process, once there are `count` records; it heeds signals."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(
+        command(place, *arguments), env=environment(), text=True, preexec_fn=heed_interruptions, **pipes
+    )
+    deadline = time.monotonic() + 600
+    while len(records(place)) < count and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
 
 
 def results(place: Path) -> dict[str, bytes]:

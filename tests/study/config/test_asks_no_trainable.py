@@ -64,19 +64,3 @@ def test_nobody_names_what_is_a_trainables_own(names):
 
 def test_the_strength_is_named_only_for_plans_that_do_not_name_it():
     assert {*naming(STRENGTHS)} == KNOWN
-
-
-@pytest.mark.parametrize(
-    ("source", "line"),
-    [
-        ('"""Of BERT."""\nif name == "BERT": pass', 2),
-        ('f"{x} over SimCSE"', 1),
-        ("from trainables import rankers\nimport search_spaces.ranker", 2),
-        ("# BERT\ndef f():\n    '''BERT.'''\nx = 1\n'''BERT.'''", None),
-        ("first, sentence = 'BERTology', 'T-BERT'", None),
-    ],
-)
-def test_a_name_is_found_where_it_is_one(source, line):
-    words = re.compile(r"(?<![\w-])(BERT|SimCSE|search_spaces\.ranker)(?![\w-])")
-    found = [number for number, text in list_texts(source) if words.search(text)]
-    assert found == ([] if line is None else [line])

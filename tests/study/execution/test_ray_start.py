@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.processes import Process, processes, tree
+from tests.processes import Process, heed_interruptions, processes, tree
 from tests.study.command import environment
 
 pytestmark = pytest.mark.slow
@@ -36,11 +36,6 @@ interruption.run_command(main)
 """
 
 
-def _heed_interruptions() -> None:
-    """A process in the background of a shell ignores SIGINT, and so do those that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.fixture
 def sessions():
     """A folder with a short path, as sockets need it, in which Ray leaves nothing."""
@@ -55,7 +50,7 @@ def begin(home: Path, sessions: Path) -> "subprocess.Popen[str]":
     own |= {"HOME": str(home), "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(sessions)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-c", CODE]
-    return subprocess.Popen(command, text=True, cwd=home.parent, env=own, preexec_fn=_heed_interruptions, **pipes)
+    return subprocess.Popen(command, text=True, cwd=home.parent, env=own, preexec_fn=heed_interruptions, **pipes)
 
 
 def alive(those: set[Process]) -> set[Process]:

@@ -6,6 +6,7 @@ import pytest
 
 from study.config.loader import load_study
 from study.suites.loader import is_suite, load_suite
+from tests.study.test_mistakes import check, read_mistakes
 from trainables.utils.errors import UserError
 
 SUITE = """
@@ -145,38 +146,12 @@ def test_a_command_for_one_study_refuses_a_suite(tmp_path):
         load_study(source)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('name = "small"', 'name = "Small"', r"name: 'Small'; expected lower-case letters"),
-        ("[study]", "columns = 'x'\n[study]", r"columns: 'x'; expected an axis: sampler, task"),
-        ("[study]", "column = 'x'\n[study]", r"column: 'x'; expected one of name, base, study, axes"),
-        ("[study]", "skip = [{x = 'y'}]\n[study]", r"skip: x = 'y'; expected labels of the axes"),
-        ("document_words = 30", "document_wrds = 30", r"axes\.task\.short: task\.document_wrds: .* did you mean"),
-        ("document_words = 30", "document_words = -3", r"axes\.task\.short: task\.document_words: -3; expected"),
-        ("[axes.task.long]", '[axes.task."Short "]', r"two studies 'bm25-short'"),
-        ("[axes.task.long]", '[axes.task."\N{GREEK SMALL LETTER ALPHA}"]', r"labels with an ASCII letter"),
-        ('"quick"', '"absent"', r"absent: no such file"),
-        ("seeds", "search.hours = 2\nseeds", r"search\.hours: 2.*expected none in a suite"),
-        ("document_words = 30", "document_words = 30\nresources.gpu = 0.5", r"resources: .*expected the same"),
-        ("document_words = 30", "document_words = 30\nanalysis.alpha = 0.1", r"analysis\.alpha: .*the same"),
-        ("document_words = 30", "document_words = 30\ntraining.threads = 2", r"training\.threads: .*the same"),
-        ("[study]", "published = 'x.y'\n[study]", r"published: 'x\.y'; expected one of"),
-        ("[study]", "skip = [{}]\n[study]", r"skip: .*expected a list of labels"),
-        ("[study]", 'skip = [{task = "short"}, {task = "long"}]\n[study]', r"skip: all combinations"),
-        ("[axes.task.long]", '[axes.task."a/b"]', r"a label has at most 40 letters"),
-        ('"quick"', '"wsls-table-2"', r"base: 'wsls-table-2'; expected a study, not a suite"),
-        ("seeds", "output = 3\nseeds", r"output: 3; expected a table of keys"),
-        ("seeds", "output.folder = 3\nseeds", r"study: output\.folder: 3; expected text"),
-        ("seeds", 'name = "x"\nseeds', r"study: name: 'x'; expected none here"),
-        ("document_words = 30", 'document_words = 30\noutput.folder = "x"', r"axes\.task\.short: output: set for one"),
-        ("document_words = 30", 'document_words = 30\ntracking.project = "x"', r"tracking\.project: set for one label"),
-    ],
-)
-def test_a_mistake_is_one_line(tmp_path, old, new, told):
-    with pytest.raises(UserError, match=told) as error:
+@pytest.mark.parametrize(("given", "said"), read_mistakes("suite").items())
+def test_a_mistake_is_one_line(tmp_path, given, said):
+    old, new = given.replace("\\n", "\n").split(" => ")
+    with pytest.raises(UserError) as error:
         load_suite(written(tmp_path, SUITE.replace(old, new, 1)))
-    assert "\n" not in str(error.value)
+    check(str(error.value), said)
 
 
 @pytest.mark.parametrize(

@@ -91,20 +91,6 @@ def test_without_a_server_the_study_ends_and_a_later_start_brings_all(server, tr
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
 
 
-@pytest.mark.long  # the client waits
-def test_a_server_that_takes_nothing_is_given_up(server, tracking, monkeypatch):
-    monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 8.0)
-    recorded(tracking.folder, "dev")
-    server.fail(503, times=None, path="file_stream")
-    started = time.monotonic()
-    away = log_evaluations(tracking, ("abc", "dev"))
-    assert (away.pending_text, away.failure_reason) == ("1 evaluation", "no answer for 8 s")
-    assert time.monotonic() - started < 60
-    server.heal()
-    assert not log_evaluations(tracking, ("abc", "dev")).pending
-    whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))
-
-
 @pytest.mark.parametrize(
     ("key", "told"),
     [
@@ -165,14 +151,22 @@ def test_nothing_that_names_key_user_host_or_home_leaves_or_stays(server, tracki
 
 
 @pytest.mark.long  # the client waits
-@pytest.mark.parametrize("where", ["file_stream", "CommitArtifact"])
-def test_what_a_server_refuses_in_silence_is_noticed_and_brought_later(server, tracking, monkeypatch, where):
+@pytest.mark.parametrize(
+    ("status", "path", "reason"),
+    [(503, "file_stream", "no answer for 8 s"), (404, "file_stream", ""), (400, "CommitArtifact", "")],
+)
+def test_what_a_server_does_not_take_is_noticed_and_brought_later(server, tracking, monkeypatch, status, path, reason):
     monkeypatch.setattr("study.tracking.client._MAX_ATTEMPTS", 1)
+    if reason:
+        monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 8.0)
     recorded(tracking.folder, "dev")
-    server.fail(404 if where == "file_stream" else 400, times=None, path=where)
+    server.fail(status, times=None, path=path)
+    started = time.monotonic()
     refused = log_evaluations(tracking, ("abc", "dev"))
     assert refused.pending_text == "1 evaluation"
     assert refused.failure_reason
+    assert reason in refused.failure_reason
+    assert not reason or time.monotonic() - started < 60
     server.heal()
     assert not log_evaluations(tracking, ("abc", "dev")).pending
     whole(server.runs(tracking.project)["abc"], tracking.folder, ("dev",))

@@ -16,8 +16,6 @@ from study.config.schema import Study
 from study.execution.trainable import make_failed_record
 from study.plan import analysis_plan as plan
 from study.records import run_record as record
-from study.wandb_workspace import panels as panels_module
-from study.wandb_workspace import workspace as workspace_module
 from study.wandb_workspace.panels import find_varied_hyperparameters
 from study.wandb_workspace.workspace import as_json, build_workspace
 from tests.study.dashboards import missing, named, panels, selects
@@ -77,22 +75,6 @@ def test_what_is_asked_for_is_named():
     assert {"cost/gpu_hours", "budget/gpu_hours", "cost/hours", "seconds", "instances_trained"} <= keys["summary"]
     assert "budget/hours" not in keys["summary"]
     assert {"study", "variant", "epsilon", "switch"} <= keys["config"]
-
-
-@pytest.mark.parametrize(
-    ("where", "name", "wrong", "told"),
-    [
-        (panels_module, "LOSS", "train/los", "history train/los"),
-        (panels_module, "VARIANT", "variety", "config variety"),
-        (panels_module, "SECONDS", "minutes", "summary minutes"),
-        (workspace_module, "ERROR", "mistake", "summary mistake"),
-        (findings, "FAILED", "failures", "summary failures"),
-    ],
-)
-def test_a_key_that_no_run_logs_is_found(tiny, monkeypatch, where, name, wrong, told):
-    made, logged = tiny
-    monkeypatch.setattr(where, name, wrong)
-    assert told in missing(as_json(build_workspace(made)), logged)
 
 
 def test_a_field_of_a_panel_that_may_name_a_key_is_not_overlooked():
