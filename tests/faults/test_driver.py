@@ -18,6 +18,7 @@ from tests.processes import Process, processes, tree
 from tests.study.command import (
     comparisons,
     copy_cache,
+    finish,
     kill_within_a_run,
     records,
     results,
@@ -156,14 +157,12 @@ def test_no_trial_of_optuna_is_left_running(disturbed):
 
 def test_a_study_of_pairs_that_is_killed_within_runs_gives_the_same_bytes(tmp_path_factory):
     reference, place = (tmp_path_factory.mktemp(name) for name in ("pairs", "killed-pairs"))
-    undisturbed = run(reference, *PAIRS)
-    assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
+    finish(reference, *PAIRS)
     copy_cache(reference, place)
     for instances in (96, 384, 640):  # early, late in the first epoch, and in the second one
         kill_within_a_run(place, instances, *PAIRS)
         assert len(records(place)) < len(records(reference)), "it had ended before it was killed"
-    last = run(place, *PAIRS)
-    assert last.returncode == 0, last.stdout + last.stderr
+    finish(place, *PAIRS)
     assert results(place) == results(reference)
     entries = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json")]
     resumed = [entry["summary"].get("instances_resumed", 0) for entry in entries]

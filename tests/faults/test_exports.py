@@ -17,11 +17,11 @@ from tests.study.command import (
     SMALL,
     called,
     copy_cache,
+    finish,
     kill_within_a_run,
     merged,
     records,
     results,
-    run,
 )
 from tests.trainables.exchange import exports
 from tests.trainables.models.architectures import TYPES, name_token_types, write_model
@@ -85,13 +85,11 @@ def test_the_winner_of_a_study_of_every_encoder_that_is_killed_within_its_runs(t
     model = write_random_model(tmp_path / "model", kind)
     settings = (*STUDY, *KILLED, 'variants=["BERT", "LS"]', "model.pooling=cls", f"model.name={model}")
     reference, place = tmp_path / "reference", tmp_path / "killed"
-    undisturbed = run(reference, *settings)
-    assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
+    finish(reference, *settings)
     copy_cache(reference, place)
     kill_within_a_run(place, 160, *settings)
     assert len(records(place)) < len(records(reference)), "it had ended before it was killed"
-    last = run(place, *settings)
-    assert last.returncode == 0, last.stdout + last.stderr
+    finish(place, *settings)
     assert results(place) == results(reference)
     entries = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json")]
     assert max(entry["summary"].get("instances_resumed", 0) for entry in entries) >= 160
@@ -102,10 +100,8 @@ def test_the_systems_of_a_study_of_every_loss_without_its_cache(tmp_path):
     names = ["BERT", *(loss.label for loss in map(LOSSES.__getitem__, LOSSES) if loss.label)]
     settings = (*STUDY, f"variants={json.dumps(names)}", "model.pooling=mean")
     settings = (*settings, f"model.name={write_random_model(tmp_path / 'model', 'bert')}")
-    finished = run(tmp_path, *settings)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
+    finish(tmp_path, *settings)
     shutil.rmtree(tmp_path / "cache")
-    resumed = run(tmp_path, *settings)
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    finish(tmp_path, *settings)
     for name in names:
         check_scores(tmp_path, export(tmp_path, name, *settings), name)

@@ -9,7 +9,7 @@ import pytest
 from analysis.data.results import per_query
 from analysis.readers.missing_runs import count_missing_runs
 from analysis.readers.results import read_records, read_wandb_files
-from tests.study.command import run
+from tests.study.command import finish
 
 CHANGES = (
     'variants=["BERT"]',
@@ -32,8 +32,7 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("curricula")
-    result = run(folder, *CHANGES)
-    assert result.returncode == 0, result.stdout + result.stderr
+    finish(folder, *CHANGES)
     return folder
 
 
