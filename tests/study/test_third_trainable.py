@@ -110,7 +110,7 @@ def test_every_run_finished_and_trained(done):
     labels = [entry["config"] for entry in entries(done)]
     assert {own["variant"] for own in labels} == {"HARD", "SOFT", "T-SOFT", "untrained"}
     assert {own["role"] for own in labels} == {"baseline", "search", "confirm"}
-    assert {own["learning_rate"] for own in labels if own["role"] == "search"} == {0.3, 0.5}
+    assert {own["learning_rate"] for own in labels if own["variant"] == "HARD"} == {0.3, 0.5}
     summaries = [entry["summary"] for entry in entries(done) if "dev/R10@1" in entry["summary"]]
     trained = [own for own in summaries if own["instances_trained"] or own["instances_reused"]]
     untrained = [own for own in summaries if own not in trained]
