@@ -9,7 +9,6 @@ import re
 import runpy
 import shutil
 import sys
-from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
 from statistics import fmean
@@ -140,9 +139,6 @@ def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path):
     with pytest.raises(UserError, match=r"faq\.tsv, line 5: split 'valid'; expected one of train, dev, test"):
         task.read_dataset(settings)
     assert task.get_source_version(settings) != version
-
-
-Execute = Callable[..., list[str]]
 
 
 @pytest.fixture
