@@ -44,7 +44,7 @@ SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 def overrides(encoders: Encoders, place: Path) -> list[str]:
     data = encoders.prepared.folder.parents[2]
     given = [f"task.path={data / 'sentences.txt'}", f"task.evaluation_path={data}", f"model.name={encoders.roberta}"]
-    given.append("resources.concurrent=1")  # one process to start, which takes longer than the runs
+    given += ["resources.concurrent=1", "tracking.mode=disabled"]  # processes and W&B take longer than the runs
     return [*given, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
 
 

@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -17,9 +16,7 @@ import yaml
 from ray.tune.experiment import Trial
 
 from analysis.export import wandb_summary as findings
-from analysis.readers.missing_runs import count_missing_runs
 from analysis.readers.results import read_records
-from analysis.readers.source import read_folder
 from analysis.rendering.sections import build_main_section
 from analysis.tables.main import build_report_data
 from study.config.loader import load_study
@@ -38,7 +35,6 @@ from trainables.utils.errors import UserError
 pytestmark = [pytest.mark.slow]
 FILE = str(EXAMPLE / "points.toml")
 OVERRIDES = (
-    "tracking.mode=offline",
     "resources.concurrent=1",
     "search.learning_rate=[0.3, 0.5]",
     "search.n_configurations={HARD = 2, SOFT = 2, T-SOFT = 2}",
@@ -140,14 +136,6 @@ def test_the_table_tells_its_own_hyperparameters(done):
     assert told["HARD"] in (["-", "-", "learning rate 0.3"], ["-", "-", "learning rate 0.5"])
     assert {told["SOFT"][0], told["T-SOFT"][0]} <= {"0.1", "0.2", "0.4"}
     assert told["T-SOFT"][1] in ("0.25", "0.5", "0.75")
-
-
-def test_the_offline_wandb_folder_alone_gives_the_same_comparisons(done, tmp_path):
-    shutil.copytree(done.study.folder / "wandb", tmp_path / "elsewhere" / "wandb")
-    offline, recorded = read_folder(tmp_path / "elsewhere"), read_records(done.study.folder)
-    assert offline == recorded
-    assert count_missing_runs(offline).describe() == ""
-    assert build_report_data(offline).comparisons == build_report_data(recorded).comparisons
 
 
 def test_again_trains_nothing(done):
