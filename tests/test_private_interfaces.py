@@ -110,7 +110,7 @@ USES = {
         """
     },
     "torch": {
-        "trainables/models/prepacked.py": """
+        "trainables/models/scoring.py": """
             torch: ops.mkldnn._reorder_linear_weight, ops.mkldnn._linear_pointwise
         """
     },
@@ -118,12 +118,6 @@ USES = {
         "analysis/export/optuna.py": """
             optuna: storages.RDBStorage("sqlite://").engine, storages.RDBStorage("sqlite://").remove_session
             optuna: Study.set_metric_names
-        """,
-        "analysis/figures/smoothing.py": """
-            optuna.visualization.matplotlib: plot_contour
-        """,
-        "analysis/figures/style.py": """
-            optuna.visualization.matplotlib._contour ~ plt.style.use("ggplot")
         """,
         "search_spaces/samplers.py": """
             optuna.samplers: inspect.signature(TPESampler).parameters["multivariate"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
 
 DATA = {
@@ -48,8 +49,7 @@ ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch"
 TRAINED = {
     "training": {
         "instances": 640,
-        "precision": "bf16",
-        "dev_precision": "fp32",
+        "precision": "fp32",
         "evaluation_precision": "fp32",
         "threads": 1,
     },
@@ -241,9 +241,11 @@ def write_records(
         }
         if history := run.history():
             (place / "history.json").write_text(json.dumps(history))
+            record["history_sha256"] = hash_file(place / "history.json")
         (place / "record.json").write_text(json.dumps(record))
         if run.state == "finished":
             run.scores["dev"].to_parquet(place / "scores.parquet", index=False)
             if "test" in run.scores:
                 run.scores["test"].to_parquet(place / "test_scores.parquet", index=False)
-                (place / "test.json").write_text(json.dumps({"id": run.id, "summary": {f"test/{run.metric}": 0.5}}))
+                tested = {"state": "finished", "config": record["config"], "summary": {f"test/{run.metric}": 0.5}}
+                (place / "test.json").write_text(json.dumps(tested))

@@ -29,7 +29,7 @@ def test_a_dev_precision_of_its_own_is_told(tmp_path: Path) -> None:
     for path in (tmp_path / "study").glob("runs/*/record.json"):
         record = json.loads(path.read_text())
         if training := record["config"]["specification"].get("training"):
-            training["dev_precision"] = None
+            training["precision"] = "bf16"
             path.write_text(json.dumps(record))
     text = write_report(read_records(tmp_path / "study"), tmp_path / "report").text
     assert "Scores computed in fp32 (dev: bf16)." in text

@@ -13,7 +13,7 @@ from docs.scripts import commands, configuration, pacing, speed
 from search_spaces.registry import STUDY_TYPES, get_study_type
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
 from tests.docs.blocks import ROOT
@@ -48,7 +48,8 @@ def rows() -> dict[str, dict[str, list[str]]]:
 def known_keys(trainable: str) -> set[str]:
     """Every key that a study of the trainable reads, without tables and variants."""
     known = _iter_known_keys(get_study_class(trainable))
-    fields = [field for field in known if not field.startswith("search.n_configurations.")]
+    named = ("search.n_configurations.", "search.schedule_settings.")  # tables whose entries a user names
+    fields = [field for field in known if not field.startswith(named)]
     tables = {field.rpartition(".")[0] for field in fields}
     unused = "" if get_study_type(trainable).has_curricula else "curriculum."
     return {field for field in fields if field not in tables and not (unused and field.startswith(unused))}

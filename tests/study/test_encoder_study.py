@@ -33,7 +33,7 @@ precision = "fp32"
 [search]
 sampler = "grid"
 multiple = [1.0, 3.0]
-switch = [0.5]
+schedule_settings.switch = [0.5]
 
 [confirm]
 seeds = [11, 12]
@@ -114,7 +114,7 @@ def test_nothing_tells_where_the_data_lies(done, encoders):
 @pytest.mark.long
 def test_a_configuration_is_swept_by_name(encoders, done, tmp_path):
     (tmp_path / "cache").symlink_to(done[0] / "cache")
-    named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5", "mean=0", "deviation=1"]
+    named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5"]
     result = call("study.run", tmp_path, *command(encoders, tmp_path, "--sweep", *named))
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout.splitlines()[-1])

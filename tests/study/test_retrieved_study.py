@@ -44,7 +44,7 @@ def studies(world, tmp_path_factory):
     place = tmp_path_factory.mktemp("protocols")
     collection, done = write_collection(place / "collection"), {}
     values = {"name": "beir", "path": str(collection), "candidates": 5, "relevant_from": 1}
-    for name, own in {"sampled": {}, "retrieved": {"evaluation": "retrieved", "depth": DEPTH}}.items():
+    for name, own in {"sampled": {}, "retrieved": {"depth": DEPTH}}.items():
         prepared = prepare_data(RankerTaskSettings.model_validate({**values, **own}), place / "cache")
         tiny = world._replace(prepared=prepared)
         made = study(
@@ -119,14 +119,13 @@ def test_exported_files_give_the_figures_of_the_report(studies, tmp_path):
 
 
 def test_a_metric_within_the_depth_says_something_of_retrieved_candidates():
-    settings = ["task.evaluation=retrieved", "task.depth=8", "analysis.metric=P@7"]
-    assert load_study("quick", settings).analysis.metric == "P@7"
+    assert load_study("quick", ["task.depth=8", "analysis.metric=P@7"]).analysis.metric == "P@7"
 
 
 def test_the_ranking_that_is_not_trained_has_the_name_of_the_first_stage():
     for settings, name in (
-        (["task.evaluation=retrieved"], "BM25"),
-        (["task.evaluation=retrieved", "task.evaluation_sampler.name=dense"], "first stage"),
+        (["task.depth=100"], "BM25"),
+        (["task.depth=100", "task.evaluation_sampler.name=dense"], "first stage"),
         (["task.candidates_run=any.run"], "first stage"),
         (["task.evaluation_sampler.name=dense"], "BM25"),
     ):
@@ -139,8 +138,8 @@ def test_the_ranking_that_is_not_trained_has_the_name_of_the_first_stage():
 
 def test_a_preview_says_which_candidates_will_be_evaluated(tmp_path):
     for settings, said in (
-        (["task.evaluation=retrieved", "task.depth=50"], "the first 50 documents of bm25 over the whole collection"),
-        (["task.evaluation=sampled"], "sampled, the relevant documents among them"),
+        (["task.depth=50"], "the first 50 documents of bm25 over the whole collection"),
+        ([], "sampled, the relevant documents among them"),
     ):
         own = ["analysis.metric=MRR", f"output.folder={tmp_path / 'results'}"]
         preview = build_preview(load_study("quick", [*own, *settings]))

@@ -19,14 +19,14 @@ from analysis.export import wandb_summary as findings
 from analysis.readers.results import read_records
 from analysis.rendering.sections import build_main_section
 from analysis.tables.main import build_report_data
+from records import run_record as record
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution import tuner as execute
-from study.records import run_record as record
 from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview
-from study.workflows.run_study import run_study
+from study.workflows.session import run_study
 from tests.plugins import EXAMPLE, ROOT, take_back_plugins
 from tests.study.command import comparisons, records, table
 from tests.study.dashboards import missing

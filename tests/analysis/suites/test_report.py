@@ -9,10 +9,10 @@ import pytest
 
 from analysis import report
 from analysis.results import read_records
-from analysis.suites.data import build_suite_data
+from analysis.suites.comparisons import build_suite_data
 from analysis.suites.report import write_suite_report
 from analysis.suites.results import open_suite, read_suite_folder
-from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
+from analysis.suites.tables import build_gain_section, build_published_section, build_score_section
 from tests.analysis.suites.builders import write_suite
 from trainables.utils.errors import UserError
 

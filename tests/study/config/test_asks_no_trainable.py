@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 MODULES = sorted([*(ROOT / "study").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")])
 MODULES.append(ROOT / "search_spaces" / "search.py")
 ALL = [get_study_type(name) for name in STUDY_TYPES]
-ENGLISH = {"weight", "multiple", "mean", "deviation"}
+ENGLISH = {"weight", "multiple"}
 STRENGTHS = {name for own in ALL for name in own.defaults} - ENGLISH
 KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/escaping.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""

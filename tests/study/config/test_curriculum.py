@@ -55,9 +55,10 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared():
     assert bound_instances_with_sharing(only) == bound_instances_without_sharing(only) == (2 * 5 * 320,) * 2
 
 
-def test_a_seed_of_the_scorer_matters_only_where_there_is_one():
-    load_study("curriculum-scoring", ["curriculum.seed=3", 'curriculum.score=["random", "turns"]'])
-    load_study("quick", ["curriculum.seed=1"])
+def test_the_seed_of_the_scorer_is_that_of_no_other_run():
+    """So that no run computes the scores of its own curriculum."""
+    assert load_study("curriculum-scoring").scorer_seed == 0
+    assert load_study("curriculum-scoring", ["seeds=[0, 1, 3]", "confirm.seeds=[2, 9]"]).scorer_seed == 4
 
 
 def test_a_sweep_names_a_curriculum_by_its_values(tmp_path):

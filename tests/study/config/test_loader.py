@@ -180,26 +180,11 @@ def mistakes(path: str | None, *overrides: str) -> list[str]:
     return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
 
 
-def test_batches_of_pairs_have_any_size_and_searched_ones_too():
+def test_batches_of_pairs_have_any_size():
     """With queries, a batch of 16 does not hold whole groups of 1 + 2."""
     settings = ("training.negatives=2", "training.instances=1152")
-    searched = ("training.batch_size=48", "search.batch_size=[16, 48]")
     assert load_study("quick", [*settings, "training.unit=pair", "training.batch_size=16"]).training.unit == "pair"
-    assert load_study("quick", [*settings, "training.unit=pair", *searched]).search.batch_size == (16, 48)
     assert mistakes(None, *settings, "training.batch_size=16") == ["command line: training.batch_size: 16"]
-    assert mistakes(None, *settings, *searched) == ["command line: search.batch_size: [16, 48]"]
-
-
-@pytest.mark.parametrize(
-    ("given", "other", "value"), [("epochs = 1", "instances", 64), ("instances = 64", "epochs", 1)]
-)
-def test_an_override_of_the_length_of_the_scoring_run_replaces_the_other_one(tmp_path, given, other, value):
-    file = tmp_path / "own.toml"
-    training = 'sampling = "uniform"\nunit = "pair"\nbatch_size = 16'
-    file.write_text(f'name = "own"\n[training]\n{training}\n[curriculum]\nvariants = ["BERT"]\nscorer_{given}\n')
-    found = load_study(str(file), [f"curriculum.scorer_{other}={value}"]).curriculum
-    lengths = {"epochs": found.scorer_epochs, "instances": found.scorer_instances}
-    assert {name: length for name, length in lengths.items() if length is not None} == {other: value}
 
 
 def test_evaluations_are_counted_or_spaced():

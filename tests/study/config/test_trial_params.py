@@ -19,8 +19,7 @@ def study(**search: Any) -> Study:
 WIDE = study(
     n_configurations={},
     schedule=("two_stage", "linear", "exponential", "cosine", "beta"),
-    rate=(3.0, 5.0),
-    a=(1.0, 2.0),
+    schedule_settings={"rate": (3.0, 5.0), "a": (1.0, 2.0)},
     learning_rate=(STUDY.training.learning_rate, 0.1 + 0.2),
 )
 
@@ -61,9 +60,9 @@ def test_what_the_schedule_does_not_take_is_left_aside():
 
 def test_a_value_that_the_grid_does_not_have_is_taken_if_a_run_can_have_it():
     named = parse_trial_params(
-        STUDY, {"variant": "T-LS", "epsilon": "0.25", "schedule": "linear", "end": "0.5", "batch_size": "16"}
+        STUDY, {"variant": "T-LS", "epsilon": "0.25", "schedule": "linear", "end": "0.5", "learning_rate": "0.25"}
     )
-    assert named.params.values == {"epsilon": 0.25, "schedule": "linear", "end": 0.5, "batch_size": 16}
+    assert named.params.values == {"epsilon": 0.25, "schedule": "linear", "end": 0.5, "learning_rate": 0.25}
 
 
 def test_every_value_that_is_wrong_is_named():

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import QUERIES_FILE
+from records import run_record as record
+from records.queries import QUERIES_FILE
 from study.execution.trainable import make_failed_record
-from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries
@@ -109,12 +109,18 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(world, done, tmp
     pd.testing.assert_frame_equal(pd.read_parquet(folder / QUERIES_FILE), found, check_like=True)
 
 
+def shorten(own):
+    """The study as if its scoring run had epochs that are two batches."""
+    curriculum = own.curriculum.model_copy(update={"scorer_epochs": 0.1})
+    return own.model_copy(update={"curriculum": curriculum}).with_scorer_instances(2 * BATCH_SIZE)
+
+
 def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(world, tmp_path, fresh):
     cache, curriculum = forgotten(fresh()), ORDERED["curriculum"] | {"score": ["random", "BERT_loss"]}
     made = []
-    for name, length in (("same", {}), ("short", {"scorer_instances": 2 * BATCH_SIZE})):
-        changes = ORDERED | {"seeds": [1], "curriculum": curriculum | length}
-        made.append(scheduler(world, study(world, tmp_path / name, cache, **changes)))
+    for name, with_length in (("same", lambda own: own), ("short", shorten)):
+        changes = ORDERED | {"seeds": [1], "curriculum": curriculum}
+        made.append(scheduler(world, with_length(study(world, tmp_path / name, cache, **changes))))
     lengths = [begun.scorer.runs[0].training.instances for begun in made]
     assert lengths == [BATCHES * BATCH_SIZE, 2 * BATCH_SIZE]
     for begun in made:
@@ -213,7 +219,7 @@ def test_smoothing_and_curriculum_are_one_specification(world, tmp_path, fresh):
         **ORDERED,
         "variants": ["BERT", "WSLS", "T-WSLS"],
         "curriculum": {"variants": ["WSLS", "T-WSLS"], "score": ["words_context"], "pacing": ["linear", "step"]},
-        "search": {"sampler": "grid", "epsilon": [0.2], "switch": [0.5]},
+        "search": {"sampler": "grid", "epsilon": [0.2], "schedule_settings": {"switch": [0.5]}},
     }
     begun = scheduler(world, study(world, tmp_path / "study", fresh(), **changes))
     conduct(begun)

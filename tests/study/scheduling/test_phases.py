@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.records import search_log as searchlog
+from records import search_log as searchlog
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import decisions, empty_folder
 from tests.study.scored import conduct, scheduler, strength, study, trained
@@ -52,10 +52,10 @@ def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed, kills):
         expected = conduct(whole)
         again: list[TrialRequest] = []
         for stop in kills:
-            killed = scheduler(made, other, previous_log=searchlog.read_search_log(other))
+            killed = scheduler(made, other, previous_log=searchlog.read_searches(other))
             again += conduct(killed, order=order, stop=stop)
             searchlog.write_search_log(other, killed.build_search_log())
-        last = scheduler(made, other, previous_log=searchlog.read_search_log(other))
+        last = scheduler(made, other, previous_log=searchlog.read_searches(other))
         again += conduct(last, order=order)
         ids = sorted((e.trial.specification.id, e.trial.action) for e in again)
         assert ids == sorted((e.trial.specification.id, e.trial.action) for e in expected)

@@ -23,8 +23,7 @@ from tests.trainables.small import (
 )
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty import cache as kept
-from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_backend import precompute, save_difficulty_scores
 from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
 from trainables.specs.trial import TrialSpec

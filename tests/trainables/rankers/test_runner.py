@@ -59,9 +59,8 @@ def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> 
         (FROZEN, {}),
         (FROZEN, {"unit": "pair"}),
         (FROZEN, {"unit": "pair", "sampling": "uniform"}),
-        (FROZEN, {"unit": "pair", "batching": "bucketed"}),
     ],
-    ids=["all layers", "frozen", "pairs", "drawn pairs", "bucketed pairs"],
+    ids=["all layers", "frozen", "pairs", "drawn pairs"],
 )
 def test_a_fork_is_the_run_from_scratch(
     world: World,
@@ -172,7 +171,6 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(world: World, fresh: Fr
     [
         ({"precision": "bf16"}, {"dev": "bf16", "test": "fp32"}),
         ({"precision": "fp32"}, {"dev": "fp32", "test": "fp32"}),
-        ({"precision": "bf16", "dev_precision": "fp32"}, {"dev": "fp32", "test": "fp32"}),
         ({"precision": "fp32", "evaluation_precision": "bf16"}, {"dev": "fp32", "test": "bf16"}),
     ],
 )
