@@ -10,12 +10,12 @@ import pytest
 from search_spaces.registry import STUDY_TYPES, StudyType, get_study_type
 
 ROOT = Path(__file__).parents[3]
-MODULES = sorted([*(ROOT / "study").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")])
+MODULES = sorted(path for top in ("analysis", "records", "study") for path in (ROOT / top).rglob("*.py"))
 MODULES.append(ROOT / "search_spaces" / "search.py")
 ALL = [get_study_type(name) for name in STUDY_TYPES]
 ENGLISH = {"weight", "multiple"}
 STRENGTHS = {name for own in ALL for name in own.defaults} - ENGLISH
-KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/escaping.py"}
+KNOWN = {"records/plan.py", "analysis/figures/__init__.py", "analysis/rendering/escaping.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""
 
 
