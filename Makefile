@@ -18,15 +18,15 @@ test: lint
 # What is slow and rare, in parts of at most half an hour on two cores: make test-long PART="faults files". Without PART
 # all of them; -k goes on after a part that failed.
 LONG.distribution := tests/test_distribution.py
-LONG.encoders := tests/faults/test_architectures.py tests/faults/test_exports.py
+LONG.encoders := tests/faults/test_exports.py
 LONG.faults := tests/faults/test_cluster.py tests/faults/test_driver.py tests/faults/test_leaks.py \
 	tests/faults/test_sequential.py tests/faults/test_suite.py tests/faults/test_trials.py
 LONG.files := tests/faults/test_damaged_files.py tests/faults/test_disk.py
 LONG.real-data := tests/study/test_real_data.py
-LONG.studies := tests/docs tests/examples tests/trainables tests/study/config tests/study/suites tests/study/workflows \
-	tests/study/test_curricula_end_to_end.py tests/study/test_encoder_study.py tests/study/test_rerank.py
-LONG.wandb := tests/analysis/readers tests/faults/test_sweep.py tests/faults/test_wandb.py tests/study/tracking \
-	tests/study/wandb_sweeps
+LONG.studies := tests/docs tests/examples tests/trainables tests/study/config tests/study/execution tests/study/suites \
+	tests/study/utils tests/study/workflows tests/study/test_curricula_end_to_end.py \
+	tests/study/test_encoder_study.py tests/study/test_rerank.py
+LONG.wandb := tests/analysis/readers tests/faults/test_wandb.py tests/study/tracking tests/study/wandb_sweeps
 PARTS := distribution encoders faults files real-data studies wandb wandb-server
 PART := $(PARTS)
 test-long: $(PART:%=test-long-%)

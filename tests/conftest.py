@@ -29,7 +29,6 @@ settings.register_profile("costly", max_examples=5, phases=[Phase.generate])
 
 collect_ignore = [
     "faults/injected",  # its sitecustomize is no test, and Debian's Python has imported one of its own
-    "toy",  # a plug-in, which registers what it has when it is imported
 ]
 
 

@@ -1,5 +1,6 @@
 """Processes of this machine, and what descends from one of them."""
 
+import signal
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -29,3 +30,9 @@ def tree(root: int) -> set[Process]:
     while more := {p for p, parent in everyone.items() if parent in {q.number for q in tree}} - tree:
         tree |= more
     return tree
+
+
+def heed_interruptions() -> None:
+    """Take back that a shell's background jobs, and all that they start, ignore Ctrl-C; for `preexec_fn`."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

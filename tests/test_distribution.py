@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def distributions(tmp_path_factory):
     """A folder with a wheel and a source distribution."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True, timeout=600)
@@ -31,7 +31,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["*.whl", "*.tar.gz"])
-def place(request: pytest.FixtureRequest, distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(request, distributions, tmp_path_factory):
     """An empty folder with an environment in which one of the two is installed, with the locked versions."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / ".venv", with_pip=True)
@@ -63,7 +63,7 @@ def run(place: Path, *arguments: str, timeout: int = 120, **variables: str) -> s
     return result.stdout
 
 
-def test_help_list_and_plan_work(place: Path) -> None:
+def test_help_list_and_plan_work(place):
     assert "STUDY | SUITE | KEY=VALUE" in run(place, "-m", "study.run", "--help")
     listed = run(place, "-m", "study.run", "--list")
     assert all(name in listed for name in STUDIES)
@@ -74,7 +74,7 @@ def test_help_list_and_plan_work(place: Path) -> None:
     assert str(ROOT) not in run(place, "-m", "pip", "list", "--format", "freeze")
 
 
-def test_the_quick_study_gives_what_its_file_expects(place: Path, request: pytest.FixtureRequest) -> None:
+def test_the_quick_study_gives_what_its_file_expects(place, request):
     """The whole of it from the wheel, at the size of the tests from the source distribution."""
     is_whole = "whl" in request.node.callspec.id
     printed = run(place, "-m", "study.run", "quick", *(() if is_whole else SMALL), timeout=3000)

@@ -50,14 +50,14 @@ def is_participle(word: str) -> bool:
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name)
-def test_a_folder_is_a_room_with_a_charter(package: Path) -> None:
+def test_a_folder_is_a_room_with_a_charter(package):
     charter = ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
     assert charter
     assert len(charter.partition("\n")[0]) <= 120
     assert len([path for path in package.glob("*.py") if path.name != "__init__.py"]) <= LARGEST
 
 
-def test_every_folder_is_in_the_contract_of_imports() -> None:
+def test_every_folder_is_in_the_contract_of_imports():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = [layer for contract in contracts if contract["type"] == "layers" for layer in contract["layers"]]
     known = {place for layer in layers for place in re.split(r"[|:\s]+", layer)}
@@ -68,14 +68,14 @@ def test_every_folder_is_in_the_contract_of_imports() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
-def test_docstrings_begin_with_what_the_thing_does(path: Path) -> None:
+def test_docstrings_begin_with_what_the_thing_does(path):
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
     texts = [ast.get_docstring(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
     assert [text for text in texts if text and RELATIVE.match(text)] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
-def test_functions_are_named_by_verbs(path: Path) -> None:
+def test_functions_are_named_by_verbs(path):
     found, bare = [], set() if name(path) in USED_WITH_THEIR_MODULE else BARE
     for inside, function in functions(ast.parse(path.read_text())):
         word = function.name.strip("_")
@@ -84,14 +84,14 @@ def test_functions_are_named_by_verbs(path: Path) -> None:
     assert found == []
 
 
-def test_no_two_classes_have_the_same_name() -> None:
+def test_no_two_classes_have_the_same_name():
     names = Counter(
         node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_every_long_test_is_in_one_part() -> None:
+def test_every_long_test_is_in_one_part():
     makefile = (ROOT / "Makefile").read_text().replace("\\\n", "")
     parts = {part: paths.split() for part, paths in re.findall(r"^LONG\.([\w-]+) := (.+)$", makefile, re.MULTILINE)}
     assert {*re.findall(r"^PARTS := (.+)$", makefile, re.MULTILINE)[0].split()} == {*parts, "wandb-server"}

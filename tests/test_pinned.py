@@ -127,7 +127,7 @@ def draws() -> dict[str, str]:
             instances=1024,
             batch_size=16,
             negatives=3,
-            sampling=sampling,  # type: ignore[arg-type]
+            sampling=sampling,
         )
         rows = BatchSampler(7, settings, QueryGroups(10 * np.arange(41), relevant), paced)
         name = f"batch {sampling}{' paced' if paced else ''}"
@@ -138,25 +138,25 @@ def draws() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_ids_of_runs_and_configurations(name: str) -> None:
+def test_ids_of_runs_and_configurations(name):
     assert ids(name) == PINNED["ids"][name]
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_hashes_of_plans(name: str) -> None:
+def test_hashes_of_plans(name):
     assert hash_json(build_plan(shipped(name), "sha256:0", DATA)) == PINNED["plans"][name]
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_keys_of_stages(name: str) -> None:
+def test_keys_of_stages(name):
     assert keys(name) == PINNED["stages"][name]
 
 
-def test_draws_of_training() -> None:
+def test_draws_of_training():
     assert draws() == PINNED["draws"]
 
 
-def test_labels_of_a_run() -> None:
+def test_labels_of_a_run():
     """W&B and records label a run alike."""
     study = shipped("quick")
     resolved = ResolvedInputs("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT)

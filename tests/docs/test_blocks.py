@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from study.config.sources import list_shipped_studies
 from study.run import main
 from study.suites.loader import load_suite
 from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, find_previews, is_printed, read_blocks
+from tests.plugins import take_back_plugins
 
 BLOCKS_OF_PAGES = [read_blocks(page) for page in PAGES]
 BLOCKS = [block for blocks in BLOCKS_OF_PAGES for block in blocks if block.language in CHECKED]
@@ -42,7 +44,7 @@ def check_preview(block: Block, output: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     """A folder with the examples, in which a reader would be."""
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -52,28 +54,41 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.name) for block in BLOCKS])
-def test_every_block_says_how_it_is_checked(block: Block) -> None:
+def test_every_block_says_how_it_is_checked(block):
     assert block.mark in MARKS[block.language]
     assert (block.mark == "by hand") <= bool(block.detail)
 
 
+def run_shell(text: str) -> str:
+    """Run what a shell alone understands, and return what it prints."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = ["bash", "-euo", "pipefail", "-c", text]
+    own = os.environ | {"PYTHONPATH": str(ROOT), "PATH": path}
+    return subprocess.run(command, env=own, stdout=subprocess.PIPE, text=True, timeout=280, check=True).stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({str(block.page.relative_to(ROOT)) for block in BLOCKS if block.mark == "run"}))
-def test_a_page_can_be_followed_line_by_line(name: str, place: Path) -> None:
-    blocks = [block for block in BLOCKS if block.page == ROOT / name and block.mark == "run"]
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": path, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg"}
-    for block in blocks:
-        program = ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-c"]
-        result = subprocess.run(
-            [*program, block.text], cwd=place, env=environment, capture_output=True, text=True, timeout=280, check=False
-        )
-        assert result.returncode == 0, f"{block.name}\n{result.stdout}{result.stderr}"
-        check_preview(block, result.stdout)
+def test_a_page_can_be_followed_line_by_line(name, place, monkeypatch, capsys):
+    """Python, and commands that are modules, in this process; any other block of a shell by bash."""
+    monkeypatch.setattr(sys, "argv", ["block.py"])
+    for block in BLOCKS:
+        if block.page != ROOT / name or block.mark != "run":
+            continue
+        if block.language == "python":
+            (place / "block.py").write_text(block.text, encoding="utf-8")
+            with take_back_plugins(place):
+                runpy.run_path("block.py", run_name="__main__")
+        elif all(words[:2] == ["python", "-m"] for words in block.commands()):
+            for _, _, module, *words in block.commands():
+                assert importlib.import_module(module).main(words) in (0, None), capsys.readouterr().err
+        else:
+            print(run_shell(block.text))
+        check_preview(block, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("block", marked("dry-run"))
-def test_a_study_could_be_run(block: Block, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_could_be_run(block, place, capsys):
     for words in block.commands():
         assert words[:3] == ["python", "-m", "study.run"], words
         assert main([*words[3:], *(["--dry-run"] if "--dry-run" not in words else [])]) == 0, capsys.readouterr().err
@@ -84,9 +99,7 @@ def test_a_study_could_be_run(block: Block, place: Path, capsys: pytest.CaptureF
     "block",
     [pytest.param(block, id=block.name) for block in PREVIEWS if block.mark == "options" and "--dry-run" in block.text],
 )
-def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(
-    block: Block, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(block, place, capsys):
     """The file is the last one that the page shows as a whole, and the tables that it adds to it since then."""
     above = [other for other in BLOCKS if other.page == block.page and other.line < block.line]
     first = max(number for number, other in enumerate(above) if other.mark == "study")
@@ -98,7 +111,7 @@ def test_a_preview_of_the_file_of_a_page_is_what_the_page_shows(
 
 
 @pytest.mark.parametrize("block", marked("options"))
-def test_options_and_keys_exist(block: Block, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_and_keys_exist(block, place, capsys):
     own = [
         (words[number + 1], words[number + 2 :])
         for words in block.commands()
@@ -121,13 +134,13 @@ def test_options_and_keys_exist(block: Block, place: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("block", marked("study"))
-def test_a_study_file_is_whole(block: Block, place: Path) -> None:
+def test_a_study_file_is_whole(block, place):
     (place / "page.toml").write_text(block.text, encoding="utf-8")
     load_study("page.toml")
 
 
 @pytest.mark.parametrize("block", marked("suite"))
-def test_a_suite_file_is_whole(block: Block, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_file_is_whole(block, place, monkeypatch):
     """Its data need not be there."""
     for name in re.findall(r"\$\{(\w+)\}", block.text):
         monkeypatch.setenv(name, str(place / name))
@@ -136,7 +149,7 @@ def test_a_suite_file_is_whole(block: Block, place: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("block", marked("keys"))
-def test_keys_fit_into_a_study(block: Block, place: Path) -> None:
+def test_keys_fit_into_a_study(block, place):
     api.load(block.detail or "quick", dict(_leaves(tomllib.loads(block.text))))
 
 

@@ -1,6 +1,7 @@
 """The generated pages are up to date, have every key, and say of each what it does to the ids of runs."""
 
 import re
+import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
 from tests.docs.blocks import ROOT
+from tests.docs.files_page import as_pattern
 from tests.study.command import merged
 from tests.study.driving import RESOLVED, drive
 from trainables.curriculum import PACING
@@ -23,55 +25,7 @@ from trainables.curriculum import PACING
 REFERENCE, IMAGES = ROOT / "docs" / "reference", ROOT / "docs" / "images"
 PAGE = (REFERENCE / "configuration.md").read_text(encoding="utf-8")
 BASE = ("seeds=[1, 2]", 'variants=["BERT", "LS", "T-LS"]', "training.precision=fp32")
-YES = {
-    "model.frozen_layers": "2",
-    "model.max_length": "32",
-    "model.num_layers": "6",
-    "model.pooling": "mean",
-    "task.document_words": "20",
-    "task.label_noise": "0.2",
-    "task.sampler.preset": "wsls-paper",
-    "task.train_queries": "100",
-    "training.batch_size": "16",
-    "training.checkpoint": "R10@1",
-    "training.dropout": "0.2",
-    "training.evaluations": "4",
-    "training.instances": "2048",
-    "training.learning_rate": "1e-4",
-    "training.negatives": "3",
-    "training.precision": "bf16",
-    "training.threads": "2",
-    "training.tokens_per_micro_batch": "1024",
-}
-NO = {
-    "analysis.alpha": "0.01",
-    "analysis.correction": "holm",
-    "analysis.margin": "0.01",
-    "cache.checkpoint_interval": "0",
-    "cache.checkpoints": "elsewhere",
-    "cache.folder": "elsewhere",
-    "cache.max_size": "1GB",
-    "name": "other",
-    "output.folder": "elsewhere",
-    "output.remote": "elsewhere",
-    "resources.concurrent": "1",
-    "tracking.entity": "other",
-    "tracking.mode": "disabled",
-    "tracking.project": "other",
-    "trial.memory": "4GB",
-    "trial.minutes": "5",
-}
-RUNS = {
-    "confirm.seeds": "[101]",
-    "search.epsilon": "[0.1, 0.3]",
-    "search.learning_rate": "[5e-4, 1e-3]",
-    "search.n_configurations": "{T-LS = 5}",
-    "search.sampler": "qmc",
-    "search.schedule": '["two_stage", "cosine"]',
-    "search.schedule_settings": "{switch = [0.3, 0.75]}",
-    "seeds": "[1, 2, 3]",
-    "variants": '["BERT", "LS", "T-LS", "WSLS"]',
-}
+KEYS = tomllib.loads(Path(__file__).with_name("keys.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -106,11 +60,12 @@ def answer(key: str) -> str:
     return rows()["cross-encoder"][key][-1]
 
 
-def runs(folder: Path, override: str = "") -> dict[tuple[object, ...], str]:
-    """System, hyperparameters and seed of every run that a study makes, and its id."""
+def runs(folder: Path, override: str = "", is_driven: bool = False) -> dict[tuple[object, ...], str]:
+    """System, hyperparameters and seed of the first runs that a study makes, or of all, and the id of each."""
     study = load_study("quick", merged(*BASE, *([override] if override else [])))
     scheduler = StudyScheduler(study, RESOLVED, RunStore(folder), "plan-hash")
-    started = {request.trial.specification.id for request in drive(scheduler)}
+    requests = drive(scheduler) if is_driven else iter(scheduler.pop_request, None)
+    started = {request.trial.specification.id for request in requests}
     return {
         (item.name, *item.params.values.items(), run.seed): run.id
         for item in scheduler.configurations
@@ -120,15 +75,20 @@ def runs(folder: Path, override: str = "") -> dict[tuple[object, ...], str]:
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[object, ...], str]:
+def before(tmp_path_factory):
     return runs(tmp_path_factory.mktemp("before"))
 
 
-def test_the_page_of_keys_is_up_to_date() -> None:
+@pytest.fixture(scope="module")
+def all_before(tmp_path_factory):
+    return runs(tmp_path_factory.mktemp("before"), is_driven=True)
+
+
+def test_the_page_of_keys_is_up_to_date():
     assert configuration.format_page() + "\n" == PAGE
 
 
-def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date() -> None:
+def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date():
     (panel,) = pacing.draw_pacing().axes
     lines = {line.get_label(): line.get_xydata() for line in panel.lines if not line.get_label().startswith("_")}
     assert list(lines) == list(PACING)
@@ -140,7 +100,7 @@ def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date() ->
     )
 
 
-def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_to_date() -> None:
+def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_to_date():
     panels = speed.draw_speed().axes
     assert [panel.get_title() for panel in panels] == [*read_entries()]
     for panel, records in zip(panels, read_entries().values(), strict=True):
@@ -150,11 +110,11 @@ def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_t
     assert pacing.render_svg(speed.draw_speed) == (IMAGES / "speed.svg").read_text(encoding="utf-8")
 
 
-def test_the_page_of_commands_is_up_to_date() -> None:
+def test_the_page_of_commands_is_up_to_date():
     assert commands.format_page().rstrip() + "\n" == (REFERENCE / "commands.md").read_text(encoding="utf-8")
 
 
-def test_the_page_of_commands_has_every_option() -> None:
+def test_the_page_of_commands_has_every_option():
     page = (REFERENCE / "commands.md").read_text(encoding="utf-8")
     for module in commands.COMMANDS:
         text = page.partition(f"## {module}\n")[2].partition("\n## ")[0]
@@ -164,12 +124,12 @@ def test_the_page_of_commands_has_every_option() -> None:
 
 
 @pytest.mark.parametrize("trainable", STUDY_TYPES)
-def test_the_page_has_every_key_and_no_other(trainable: str) -> None:
+def test_the_page_has_every_key_and_no_other(trainable):
     assert rows()[trainable].keys() == known_keys(trainable)
 
 
 @pytest.mark.parametrize("trainable", STUDY_TYPES)
-def test_every_row_is_complete(trainable: str) -> None:
+def test_every_row_is_complete(trainable):
     for key, (name, values, default, meaning, run_id) in rows()[trainable].items():
         assert name.startswith(f"`{key}`")
         assert values
@@ -178,31 +138,31 @@ def test_every_row_is_complete(trainable: str) -> None:
         assert run_id in ("yes", "content", "which runs", "no", "-")
 
 
-@pytest.mark.parametrize("key", YES)
-def test_the_id_of_a_run_depends_on_the_key(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), KEYS["yes"].items())
+def test_the_id_of_a_run_depends_on_the_key(key, value, before, tmp_path):
     assert answer(key) == "yes"
-    after = runs(tmp_path, f"{key}={YES[key]}")
+    after = runs(tmp_path, f"{key}={value}")
     assert after.keys() == before.keys()
     assert [label for label in after if after[label] == before[label] and label[0] not in ("BM25", "untrained")] == []
 
 
-@pytest.mark.parametrize("key", NO)
-def test_no_run_depends_on_the_key(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), KEYS["no"].items())
+def test_no_run_depends_on_the_key(key, value, before, tmp_path):
     assert answer(key) == "no"
-    assert runs(tmp_path, f"{key}={NO[key]}") == before
+    assert runs(tmp_path, f"{key}={value}") == before
 
 
-@pytest.mark.parametrize("key", RUNS)
-def test_the_key_decides_which_runs_there_are(key: str, before: dict[tuple[object, ...], str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), KEYS["which runs"].items())
+def test_the_key_decides_which_runs_there_are(key, value, all_before, tmp_path):
     assert answer(key) == "which runs"
-    after = runs(tmp_path, f"{key}={RUNS[key]}")
+    before, after = all_before, runs(tmp_path, f"{key}={value}", is_driven=True)
     assert {*after.values()} != {*before.values()}
     assert {*after.values()} & {*before.values()} - {before["BM25", None]}
     assert [label for label in after.keys() & before.keys() if after[label] != before[label]] == []
 
 
 @pytest.mark.parametrize("part", ["fingerprint", "model_digest"])
-def test_content_that_files_have_decides_ids_and_their_place_does_not(part: str, tmp_path: Path) -> None:
+def test_content_that_files_have_decides_ids_and_their_place_does_not(part, tmp_path):
     def first_id(resolved: ResolvedInputs, model: str) -> str:
         study = load_study("quick", [*BASE, f"model.name={model}"])
         return ConfigurationFactory(study, resolved, "").make_reference_systems()[0].id
@@ -211,3 +171,11 @@ def test_content_that_files_have_decides_ids_and_their_place_does_not(part: str,
     assert answer("model.name") == answer("task.path") == "content"
     assert first_id(RESOLVED, "roberta-base") == known
     assert first_id(RESOLVED._replace(**{part: "other"}), "bert-base-uncased") != known
+
+
+def test_a_pattern_of_the_page_of_files_matches_one_folder():
+    """tests/study/test_end_to_end.py compares the page with a finished study."""
+    assert as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/record.json")
+    assert not as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/0b/record.json")
+    assert as_pattern("wandb/.data/...").fullmatch("wandb/.data/a/b.log")
+    assert not as_pattern("clock.json").fullmatch("clock-json")

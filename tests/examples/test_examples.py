@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from itertools import permutations
 from pathlib import Path
@@ -20,7 +19,7 @@ import pandas as pd
 import pytest
 
 from tests.plugins import EXAMPLE, run_with, take_back_plugins
-from tests.study.command import comparisons, environment
+from tests.study.command import called, comparisons
 from trainables.data.negatives.base import Query
 from trainables.data.tasks import Task
 from trainables.metrics import Measure
@@ -43,16 +42,8 @@ def cells() -> list[str]:
 
 def run(place: Path, *arguments: str, path: tuple[str, ...] = ()) -> str:
     """Runs an example in a folder, where `examples` is a copy of ours, and returns what it printed."""
-    paths = os.pathsep.join([*path, str(ROOT)])
-    result = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=place,
-        env=environment(PYTHONPATH=paths, HF_HUB_OFFLINE="1", MPLBACKEND="agg"),
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
+    variables = {"PYTHONPATH": os.pathsep.join([*path, str(ROOT)]), "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg"}
+    result = called(place, *arguments, timeout=800, **variables)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -68,14 +59,14 @@ def numbers(line: str) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("user")
     shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(EXAMPLES)))
-def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
+def test_an_example_is_short_and_says_what_it_shows(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGEST
     docstring = ast.get_docstring(ast.parse(text))
@@ -85,7 +76,7 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*PROGRAMS, NOTEBOOK], ids=lambda path: str(path.relative_to(EXAMPLES)))
-def test_examples_import_public_names_alone(path: Path) -> None:
+def test_examples_import_public_names_alone(path):
     text = "\n".join(cells()) if path == NOTEBOOK else path.read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES:
@@ -93,13 +84,13 @@ def test_examples_import_public_names_alone(path: Path) -> None:
             assert not [name for name in names if name.startswith("_")]
 
 
-def test_the_readme_names_every_example() -> None:
+def test_the_readme_names_every_example():
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w./-]+?)/?`", text))
     assert {path.name for path in EXAMPLES.iterdir()} - {"README.md", "__pycache__"} <= named
 
 
-def test_the_strength_of_the_own_schedule_is_its_formula() -> None:
+def test_the_strength_of_the_own_schedule_is_its_formula():
     powered = contents("schedules.py")["powered"]
     for power in (1.0, 2.0, 4.5):
         strengths = [powered(0.3, seen, 1000, power) for seen in range(1001)]
@@ -108,7 +99,7 @@ def test_the_strength_of_the_own_schedule_is_its_formula() -> None:
         assert (strengths[0], strengths[-1]) == (0.3, 0)
 
 
-def test_the_own_pacing_is_its_formula() -> None:
+def test_the_own_pacing_is_its_formula():
     square = contents("pacing.py")["square"]
     shares = [square(step, 200, 0.25) for step in range(301)]
     assert shares[:201] == pytest.approx(np.interp(np.linspace(0, 1, 201) ** 2, [0, 1], [0.25, 1]))
@@ -117,7 +108,7 @@ def test_the_own_pacing_is_its_formula() -> None:
         square(1, 0)
 
 
-def test_the_own_metric_is_its_definition_also_with_ties() -> None:
+def test_the_own_metric_is_its_definition_also_with_ties():
     metric, draw = Measure("RBP", contents("metrics.py")["rank_biased_precision"]), np.random.default_rng(1)
     for _ in range(20):
         scores, relevant = draw.integers(0, 3, 5), draw.integers(0, 2, 5)
@@ -126,7 +117,7 @@ def test_the_own_metric_is_its_definition_also_with_ties() -> None:
         assert metric.compute_values(scores, relevant, np.array([5]))[0] == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_own_sampler_counts_words(tmp_path: Path) -> None:
+def test_the_own_sampler_counts_words(tmp_path):
     sampler, texts = contents("jaccard.py")["JaccardSampler"], ["a b", "b c d", "e", "A B b"]
     (tmp_path / "00000").mkdir()
     sampler.build(tmp_path / "00000", texts, SamplerSettings())
@@ -136,7 +127,7 @@ def test_the_own_sampler_counts_words(tmp_path: Path) -> None:
     assert found == [[1, 1 / 4, 0, 1], [0, 1 / 4, 0, 0]]
 
 
-def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path: Path) -> None:
+def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path):
     found, settings = contents("faq.py"), RankerTaskSettings(name="faq", path=str(tmp_path))
     task = Task(found["read_dataset"], found["get_source_version"])
     rows = ["split\tanswer\tquestion", *(f"{name}\tYes {name}.\tIs it {name}?" for name in ("train", "dev", "test"))]
@@ -150,9 +141,21 @@ def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path: Path) -> N
     assert task.get_source_version(settings) != version
 
 
-@pytest.mark.slow
-def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(place: Path) -> None:
-    rows = [numbers(line) for line in run(place, "examples/label_smoothing_loop.py").splitlines()[1:]]
+@pytest.fixture
+def execute(place, monkeypatch, capsys):
+    """Executes an example in this process, and returns the lines that it prints."""
+
+    def execute(name: str, *arguments: str) -> list[str]:
+        monkeypatch.chdir(place)
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out.splitlines()
+
+    return execute
+
+
+def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(execute):
+    rows = [numbers(line) for line in execute("label_smoothing_loop.py")[1:]]
     hard, smooth = rows[:4], rows[4:]
     assert [row[1:3] for row in smooth] == [[50, 0.4], [100, 0.4], [150, 0], [200, 0]]
     assert all(row[2] == 0 for row in hard)
@@ -161,25 +164,22 @@ def test_smoothing_ends_at_the_switch_point_and_lowers_confidence_until_then(pla
     assert all(row[4] > 0.8 for row in rows)
 
 
-@pytest.mark.slow
-def test_noise_adds_to_the_denominator_alone(place: Path) -> None:
-    rows = [numbers(line) for line in run(place, "examples/noise_loop.py").splitlines()[1:]]
+def test_noise_adds_to_the_denominator_alone(execute):
+    rows = [numbers(line) for line in execute("noise_loop.py")[1:]]
     assert [row[:2] for row in rows] == [[multiple, step] for multiple in (0, 3) for step in (20, 40, 60)]
     assert all(row[2] == row[3] for row in rows[:3])
     assert all(row[2] > row[3] for row in rows[3:])
 
 
-@pytest.mark.slow
-def test_the_larger_a_batch_the_nearer_the_nearest(place: Path) -> None:
-    rows = np.array([numbers(line) for line in run(place, "examples/neighbours.py").splitlines()[1:]])
+def test_the_larger_a_batch_the_nearer_the_nearest(execute):
+    rows = np.array([numbers(line) for line in execute("neighbours.py")[1:]])
     assert rows[:, 0].tolist() == [8, 16, 32]
     assert (np.diff(rows[:, 1:5], axis=0) > 0).all()
     assert (np.diff(rows[:, 1:5], axis=1) < 0).all()
 
 
-@pytest.mark.slow
-def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
-    *rows, last = run(place, "examples/curriculum_loop.py").splitlines()[1:]
+def test_the_curriculum_draws_from_its_share_alone(execute):
+    *rows, last = execute("curriculum_loop.py")[1:]
     for step, share, available, hardest, _ in map(numbers, rows):
         expected = min(1.0, math.sqrt(step * (1 - 0.33**2) / 160 + 0.33**2))
         assert (share, available) == (pytest.approx(expected, abs=5e-4), round(expected * 900))
@@ -187,9 +187,7 @@ def test_the_curriculum_draws_from_its_share_alone(place: Path) -> None:
     assert numbers(last)[0] > 0.9
 
 
-def test_scores_are_compared_and_the_better_system_is_named(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_are_compared_and_the_better_system_is_named(place, tmp_path, execute):
     frame = pd.read_csv(EXAMPLES / "scores.csv")
     means = frame.groupby("system")["value"].mean()
     shown = run(place, "examples/compare_scores.py")
@@ -204,15 +202,13 @@ def test_scores_are_compared_and_the_better_system_is_named(
         for query in range(40)
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "own.csv", index=False)
-    monkeypatch.setattr(sys, "argv", ["compare_scores.py", str(tmp_path / "own.csv")])
-    runpy.run_path(str(EXAMPLES / "compare_scores.py"), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = "\n".join(execute("compare_scores.py", str(tmp_path / "own.csv")))
     assert "good against baseline: better" in shown
     assert "same against baseline: undecided" in shown
 
 
 @pytest.fixture(scope="module")
-def trained(place: Path) -> Path:
+def trained(place):
     """The folder of a study of the own trainable."""
     run(place, "-m", "study.run", "examples/own_package/points.toml", path=(str(EXAMPLE),))
     return place / "results" / "points"
@@ -220,7 +216,7 @@ def trained(place: Path) -> Path:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(place: Path) -> None:
+def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(place):
     run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(str(EXAMPLE),))
     folder = place / "results" / "faq"
     entries = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("runs/*/record.json")]
@@ -242,7 +238,7 @@ def test_a_study_of_the_own_package_searches_its_setting_and_reports_its_metric(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_other_code_of_the_plugin_adds_nothing_to_test_scores(place: Path, tmp_path: Path) -> None:
+def test_other_code_of_the_plugin_adds_nothing_to_test_scores(place, tmp_path):
     if not (place / "results" / "faq").exists():
         run(place, "-m", "study.run", "examples/own_package/faq.toml", path=(str(EXAMPLE),))
     other = shutil.copytree(EXAMPLE, tmp_path / "other")
@@ -252,22 +248,6 @@ def test_other_code_of_the_plugin_adds_nothing_to_test_scores(place: Path, tmp_p
     assert refused.returncode == 2, refused.stdout + refused.stderr
     assert "other code of plug-ins (own_package " in refused.stderr
     assert refused.stderr.count("\n") == 1
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_study_of_the_own_trainable_trains_and_compares(trained: Path) -> None:
-    found = {(row["system"], row["baseline"]) for row in comparisons(trained / "report")}
-    assert found == {("SOFT", "HARD"), ("T-SOFT", "HARD"), ("T-SOFT", "SOFT"), ("HARD", "untrained")}
-    with (trained / "report" / "results.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["split"] == "dev"]
-    values = {
-        name: fmean(float(row["value"]) for row in rows if row["system"] == name) for name in ("HARD", "untrained")
-    }
-    assert values["HARD"] > values["untrained"]
-    entries = [json.loads(path.read_text(encoding="utf-8")) for path in trained.glob("runs/*/record.json")]
-    assert {entry["state"] for entry in entries} == {"finished"}
-    assert any(entry["summary"]["instances_reused"] for entry in entries)
 
 
 def read_test_values(folder: Path) -> dict[tuple[str, int], float]:
@@ -286,7 +266,7 @@ def read_means(shown: str, metric: str) -> dict[tuple[str, int], float]:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, trained: Path) -> None:
+def test_an_own_evaluation_of_records_agrees_with_the_report(place, trained):
     metric, own = run(place, "examples/load_results.py", str(trained)).split("Own evaluation of every run\n")
     expected = read_test_values(trained)
     rows = [line.split() for line in own.splitlines()]
@@ -297,7 +277,7 @@ def test_an_own_evaluation_of_records_agrees_with_the_report(place: Path, traine
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_records_of_a_sentence_encoder_are_evaluated_as_well(place: Path) -> None:
+def test_the_records_of_a_sentence_encoder_are_evaluated_as_well(place):
     run(place, "-m", "study.run", "examples/own_text/sentences/study.toml", "tracking.mode=disabled")
     folder = place / "results" / "own-sentences"
     metric, own = run(place, "examples/load_results.py", str(folder)).split("Own evaluation of every run\n")
@@ -311,7 +291,7 @@ def test_the_records_of_a_sentence_encoder_are_evaluated_as_well(place: Path) ->
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_notebook_runs_from_top_to_bottom_and_is_stored_without_outputs(tmp_path: Path) -> None:
+def test_the_notebook_runs_from_top_to_bottom_and_is_stored_without_outputs(tmp_path):
     stored = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     assert not [cell for cell in stored if cell.get("outputs") or cell.get("execution_count")]
     check = "import json; print(json.dumps([list(result.systems.system), len(result.runs), again.conclusion]))"

@@ -1,15 +1,13 @@
 """Every example data set can be prepared, and its study runs to the report."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from study.config.loader import load_study
 from study.run import main
-from tests.study.command import comparisons, environment
+from tests.study.command import called, comparisons
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path("examples") / "own_text"
@@ -22,32 +20,30 @@ def write_places(place: Path) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def top(monkeypatch: pytest.MonkeyPatch) -> None:
+def top(monkeypatch):
     """The folder to which the paths in the study files are relative."""
     monkeypatch.chdir(ROOT)
 
 
-def test_every_format_has_an_example() -> None:
+def test_every_format_has_an_example():
     assert sorted(path.parent.name for path in FOLDER.glob("*/study.toml")) == sorted([*NAMES, "irds"])
 
 
 @pytest.mark.parametrize("name", [*NAMES, "irds"])
-def test_a_study_file_is_short_and_begins_with_what_it_is_for(name: str) -> None:
+def test_a_study_file_is_short_and_begins_with_what_it_is_for(name):
     lines = (FOLDER / name / "study.toml").read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("# ")
     assert len(lines) <= LONGEST
     assert load_study(str(FOLDER / name / "study.toml")).name == f"own-{name}"
 
 
-def test_the_page_shows_the_study_file_of_the_question_pairs() -> None:
+def test_the_page_shows_the_study_file_of_the_question_pairs():
     page = (ROOT / "docs" / "guide" / "data.md").read_text(encoding="utf-8")
     assert f"```toml\n{(FOLDER / 'qqp' / 'study.toml').read_text(encoding='utf-8')}```" in page
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_data_can_be_prepared_and_every_split_has_queries(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_data_can_be_prepared_and_every_split_has_queries(name, tmp_path, capsys):
     assert main([str(FOLDER / name / "study.toml"), "--prepare", *write_places(tmp_path)]) == 0
     out = capsys.readouterr().out
     if name == "sentences":
@@ -63,9 +59,9 @@ def test_the_data_can_be_prepared_and_every_split_has_queries(
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_study_of_it_runs_to_its_report(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "study.run", str(FOLDER / name / "study.toml"), *write_places(tmp_path)]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=800, check=False)
+def test_a_study_of_it_runs_to_its_report(name, tmp_path):
+    words = ["-m", "study.run", str(FOLDER / name / "study.toml"), *write_places(tmp_path)]
+    result = called(ROOT, *words, timeout=800)
     assert result.returncode == 0, result.stdout + result.stderr
     report = tmp_path / "study" / "report"
     assert (report / "report.html").is_file()

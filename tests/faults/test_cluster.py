@@ -71,8 +71,8 @@ class Cluster:
     def begin(self, cores: int) -> None:
         """Starts the head."""
         head = self._start("head", "--head", "--port=0", f"--num-cpus={cores}")
-        self.address = re.search(r"--address='([\d.:]+)'", head)[1]  # type: ignore[index]
-        self.dashboard = re.search(r"RAY_API_SERVER_ADDRESS='([^']+)'", head)[1]  # type: ignore[index]
+        self.address = re.search(r"--address='([\d.:]+)'", head)[1]
+        self.dashboard = re.search(r"RAY_API_SERVER_ADDRESS='([^']+)'", head)[1]
 
     def _start(self, name: str, *arguments: str, hidden: Path | None = None) -> str:
         """Returns what `ray start` printed."""
@@ -162,7 +162,7 @@ def training(cache: Path) -> int:
     return len({path.parent.parent.name for path in slots})
 
 
-def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recovered(tmp_path: Path) -> None:
+def test_a_killed_node_changes_nothing_and_the_log_says_what_was_lost_and_recovered(tmp_path):
     """Nor does it that the node sees nothing of the study's folder."""
     cache = tmp_path / "cache"
     (tmp_path / "two").mkdir()
@@ -214,7 +214,7 @@ def _without_commit(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.startswith("| commit |"))
 
 
-def test_a_lost_head_node_ends_the_command_in_one_line_within_a_minute(tmp_path: Path) -> None:
+def test_a_lost_head_node_ends_the_command_in_one_line_within_a_minute(tmp_path):
     log = tmp_path / "log"
     with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
         asked = [*study(tmp_path, tmp_path / "cache"), "--address", one.address]
@@ -238,7 +238,7 @@ def test_a_lost_head_node_ends_the_command_in_one_line_within_a_minute(tmp_path:
     assert "rpc_client" not in log.read_text(encoding="utf-8")
 
 
-def test_a_suite_is_one_pool_on_a_cluster_and_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_a_suite_is_one_pool_on_a_cluster_and_gives_the_same_bytes(tmp_path):
     suites = [tmp_path / "here", tmp_path / "there"]
     for place in suites:
         suite.write(place, suite.TWO_SYSTEMS)
@@ -253,7 +253,7 @@ def test_a_suite_is_one_pool_on_a_cluster_and_gives_the_same_bytes(tmp_path: Pat
     assert len(suite.contents(suites[1], compared)) == 2 + 2 * 2 * (1 + 2 * 3)
 
 
-def test_calibration_takes_the_cluster_that_an_address_names(tmp_path: Path) -> None:
+def test_calibration_takes_the_cluster_that_an_address_names(tmp_path):
     with cluster(2, RAY_AUTH_MODE="disabled", PYTHONPATH=str(ROOT)) as one:
         plan = command(one, *study(tmp_path / "plan", tmp_path / "cache"), "--dry-run", "--estimate-cost", "--json")
         nodes = one.logs()

@@ -8,59 +8,29 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.damages import DAMAGES
-from tests.study.command import command, copy_cache, environment, proposals, records, report, run
+from tests.study.command import command, copy_cache, environment, proposals, report, run, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 CACHE = (
-    "prepared/*/queries.parquet",
-    "prepared/*/documents.parquet",
-    "prepared/*/candidates.parquet",
-    "prepared/*/domains-*.parquet",
-    "prepared/*/domains-*.sha256",
-    "prepared/*/meta.json",
-    "prepared/*/statistics.json",
-    "prepared/*/SHA256SUMS",
-    "sources/*.json",
-    "sources/*.sha256",
-    "tokens/*/ids.npy",
-    "tokens/*/offsets.npy",
-    "tokens/*/starts.npy",
-    "tokens/*/meta.json",
-    "tokens/*/SHA256SUMS",
-    "features/*/part-*.npy",
-    "features/*/part-*.sha256",
-    "stages/*/stage.json",
-    "stages/*/state.safetensors",
-)
+    "prepared/*/queries.parquet", "prepared/*/documents.parquet", "prepared/*/candidates.parquet",
+    "prepared/*/domains-*.parquet", "prepared/*/domains-*.sha256", "prepared/*/meta.json",
+    "prepared/*/statistics.json", "prepared/*/SHA256SUMS", "sources/*.json", "sources/*.sha256", "tokens/*/ids.npy",
+    "tokens/*/offsets.npy", "tokens/*/starts.npy", "tokens/*/meta.json", "tokens/*/SHA256SUMS",
+    "features/*/part-*.npy", "features/*/part-*.sha256", "stages/*/stage.json", "stages/*/state.safetensors",
+)  # fmt: skip
 STUDY = (
-    "data.json",
-    "search.json",
-    "clock.json",
-    "queries.parquet",
-    "runs/*/record.json",
-    "runs/*/test.json",
-    "runs/*/scores.parquet",
-    "runs/*/test_scores.parquet",
-    "runs/*/history.json",
-    "runs/*/mirrored-dev.json",
-    "runs/*/mirrored-test.json",
-    "wandb/.project.json",
-    "wandb/.plan-*.json",
-    "wandb/.report-*.json",
-    "report/findings.json",
-    "report/comparisons.json",
-    "report/results.csv",
-    "report/table.md",
-    "report/optuna.db",
-)
+    "data.json", "search.json", "clock.json", "queries.parquet", "runs/*/record.json", "runs/*/test.json",
+    "runs/*/scores.parquet", "runs/*/test_scores.parquet", "runs/*/history.json", "runs/*/mirrored-dev.json",
+    "runs/*/mirrored-test.json", "wandb/.project.json", "wandb/.plan-*.json", "wandb/.report-*.json",
+    "report/findings.json", "report/comparisons.json", "report/results.csv", "report/table.md", "report/optuna.db",
+)  # fmt: skip
 SOMEBODY = 12345
 ALLOWED = shutil.which("unshare") and subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode == 0
 
@@ -92,16 +62,14 @@ def some(folder: Path, patterns: Iterable[str], every: int = 2) -> list[Path]:
 
 
 @pytest.fixture
-def copy(finished_study: tuple[Path, str], tmp_path: Path) -> Path:
+def copy(finished_study, tmp_path):
     """A finished study with its cache, where others have not been."""
     shutil.copytree(finished_study[0], tmp_path / "copy", symlinks=True)
     return tmp_path / "copy"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(
-    finished_study: tuple[Path, str], tmp_path: Path, damage: str
-) -> None:
+def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(finished_study, tmp_path, damage):
     copy_cache(finished_study[0], tmp_path, stages=True)
     for path in some(tmp_path / "cache", CACHE):
         DAMAGES[damage](path)
@@ -112,9 +80,7 @@ def test_a_study_that_starts_over_a_damaged_cache_is_the_undisturbed_one(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(
-    finished_study: tuple[Path, str], copy: Path, damage: str
-) -> None:
+def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(finished_study, copy, damage):
     damaged = [*some(copy / "cache", CACHE), *some(copy / "study", STUDY)]
     for path in damaged:
         DAMAGES[damage](path)
@@ -126,9 +92,7 @@ def test_a_study_that_resumes_among_damaged_files_is_the_undisturbed_one(
 
 
 @pytest.mark.parametrize("kind", STUDY)
-def test_each_kind_of_file_of_a_study_is_made_good_alone(
-    finished_study: tuple[Path, str], copy: Path, kind: str
-) -> None:
+def test_each_kind_of_file_of_a_study_is_made_good_alone(finished_study, copy, kind):
     for path in some(copy / "study", [kind], every=100):
         DAMAGES["flipped"](path)
     check(copy, finished_study[0], run(copy))
@@ -137,8 +101,8 @@ def test_each_kind_of_file_of_a_study_is_made_good_alone(
 @pytest.mark.parametrize("kind", ["wandb/offline-run-*/run-*.wandb", "wandb/scores/*.parquet"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_without_them(
-    finished_study: tuple[Path, str], copy: Path, kind: str, damage: str
-) -> None:
+    finished_study, copy, kind, damage
+):
     for path in some(copy / "study", [kind], every=3):
         DAMAGES[damage](path)
     ended = run(copy)
@@ -152,9 +116,7 @@ def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_withou
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_plan_is_refused_and_never_declared_anew(
-    finished_study: tuple[Path, str], copy: Path, damage: str
-) -> None:
+def test_a_damaged_plan_is_refused_and_never_declared_anew(finished_study, copy, damage):
     plan = copy / "study" / "plan.json"
     kept = plan.read_bytes()
     DAMAGES[damage](plan)
@@ -165,9 +127,7 @@ def test_a_damaged_plan_is_refused_and_never_declared_anew(
 
 @pytest.mark.skipif(os.geteuid() == 0 and not ALLOWED, reason="root reads everything, and may have no namespace here")
 @pytest.mark.parametrize("kinds", [CACHE, STUDY], ids=["cache", "study"])
-def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
-    finished_study: tuple[Path, str], copy: Path, kinds: tuple[str, ...]
-) -> None:
+def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(finished_study, copy, kinds):
     """The root of a user namespace may not read the files of others."""
     folder = copy / ("cache" if kinds is CACHE else "study")
     if kinds is CACHE:
@@ -191,30 +151,16 @@ def test_files_that_may_not_be_read_stop_a_study_in_one_line_and_change_nothing(
     check(copy, finished_study[0], run(copy))
 
 
-def running(place: Path, count: int) -> "subprocess.Popen[str]":
-    """The study's process, once there are `count` records."""
-    process = subprocess.Popen(
-        command(place), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 600
-    while len(records(place)) < count and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    return process
-
-
 def ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
     out, err = process.communicate(timeout=800)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "missing"])
-def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
-    finished_study: tuple[Path, str], tmp_path: Path, damage: str
-) -> None:
+def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(finished_study, tmp_path, damage):
     """Files that a process may have mapped are flipped and not cut, since a cut would end it."""
     copy_cache(finished_study[0], tmp_path)
-    process = running(tmp_path, 3)
+    process = started(tmp_path, 3)
     kinds = [kind for kind in CACHE if damage != "truncated" or not kind.endswith(".npy")]
     kinds = [kind for kind in kinds if not kind.startswith("stages")]
     for path in some(tmp_path / "cache", kinds):
@@ -226,12 +172,10 @@ def test_damage_while_a_study_runs_is_made_good_by_it_or_by_the_next_start(
     check(tmp_path, finished_study[0], first)
 
 
-def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(
-    finished_study: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_a_cache_that_is_moved_away_for_a_while_leaves_no_trace(finished_study, tmp_path):
     """No run fails by it, no search is told of it, and the report is the undisturbed one."""
     copy_cache(finished_study[0], tmp_path)
-    process = running(tmp_path, 3)
+    process = started(tmp_path, 3)
     (tmp_path / "cache").rename(tmp_path / "away")
     (tmp_path / "cache").write_text("nothing can be made here")
     first = ended(process)

@@ -64,7 +64,7 @@ class Attempt(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def attempts(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Attempt]:
+def attempts(finished_study, tmp_path_factory):
     """A study on a disk that is too small, then large enough, then read-only, and at last another study."""
     place = tmp_path_factory.mktemp("disk")
     copy_cache(finished_study[0], place, stages=True)
@@ -89,7 +89,7 @@ def attempt(kept: Path, name: str) -> Attempt:
     return Attempt(int(status), out, err, records.splitlines())
 
 
-def test_on_a_full_disk_a_study_ends_in_one_line_that_says_how_to_go_on(attempts: dict[str, Attempt]) -> None:
+def test_on_a_full_disk_a_study_ends_in_one_line_that_says_how_to_go_on(attempts):
     full = attempts["full"]
     assert full.status == 1
     (line,) = full.err.splitlines()
@@ -99,7 +99,7 @@ def test_on_a_full_disk_a_study_ends_in_one_line_that_says_how_to_go_on(attempts
     assert line.endswith("free some space and rerun the same command")
 
 
-def test_nothing_is_lost_and_with_room_the_table_is_the_undisturbed_one(attempts: dict[str, Attempt]) -> None:
+def test_nothing_is_lost_and_with_room_the_table_is_the_undisturbed_one(attempts):
     """The table is compared where the study ran: its folder is gone afterwards."""
     full, room = attempts["full"], attempts["room"]
     assert room.status == 0, room.out + room.err
@@ -107,9 +107,7 @@ def test_nothing_is_lost_and_with_room_the_table_is_the_undisturbed_one(attempts
     assert set(full.records) < set(room.records)
 
 
-def test_a_cache_that_is_full_stops_a_study_and_leaves_no_trace(
-    finished_study: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_a_cache_that_is_full_stops_a_study_and_leaves_no_trace(finished_study, tmp_path):
     """States of training need what room there is; no run has failed, and no search is told so."""
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -130,7 +128,7 @@ def test_a_cache_that_is_full_stops_a_study_and_leaves_no_trace(
     assert proposals(tmp_path) == proposals(finished_study[0])
 
 
-def test_a_folder_that_takes_nothing_is_refused_at_once(attempts: dict[str, Attempt]) -> None:
+def test_a_folder_that_takes_nothing_is_refused_at_once(attempts):
     locked, room = attempts["locked"], attempts["room"]
     assert locked.status == 1
     (line,) = locked.err.splitlines()
@@ -140,7 +138,7 @@ def test_a_folder_that_takes_nothing_is_refused_at_once(attempts: dict[str, Atte
     assert locked.records == room.records
 
 
-def test_a_changed_study_with_test_scores_is_told_what_changed_and_how_to_go_on(attempts: dict[str, Attempt]) -> None:
+def test_a_changed_study_with_test_scores_is_told_what_changed_and_how_to_go_on(attempts):
     changed, room = attempts["changed"], attempts["room"]
     assert changed.status == 2
     (line,) = changed.err.splitlines()

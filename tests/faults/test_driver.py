@@ -16,14 +16,14 @@ import pytest
 
 from tests.processes import Process, processes, tree
 from tests.study.command import (
-    command,
     comparisons,
     copy_cache,
-    environment,
+    finish,
     kill_within_a_run,
     records,
     results,
     run,
+    started,
     table,
     weights,
 )
@@ -41,24 +41,6 @@ PAIRS = (
 )
 """Batches of single pairs: an epoch of 600 pairs ends within a batch. Each batch is a checkpoint."""
 SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
-
-
-def _interruptible() -> None:
-    """A shell's background jobs, and all that they start, ignore Ctrl-C otherwise."""
-    for name in SIGNALS:
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
-
-
-def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]":
-    """The study's process, once there are `count` records."""
-    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    called = command(place, *arguments)
-    process = subprocess.Popen(called, env=environment(), text=True, preexec_fn=_interruptible, **pipes)
-    deadline = time.monotonic() + 400
-    while len(records(place)) < count and time.monotonic() < deadline:
-        assert process.poll() is None, process.stderr.read() if process.stderr else ""
-        time.sleep(0.05)
-    return process
 
 
 def configurations(place: Path) -> Counter[tuple[Any, ...]]:
@@ -79,7 +61,7 @@ class Disturbed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def disturbed(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Disturbed:
+def disturbed(finished_study, tmp_path_factory):
     reference, place, draw = finished_study[0], tmp_path_factory.mktemp("disturbed"), random.Random(0)
     copy_cache(reference, place)
     told, known, children = list[str](), list[dict[str, int]](), set[Process]()
@@ -105,7 +87,7 @@ def disturbed(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPat
     return Disturbed(reference, place, told, left, known, run(place))
 
 
-def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed: Disturbed) -> None:
+def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed):
     assert disturbed.last.returncode == 0, disturbed.last.stdout + disturbed.last.stderr
     assert table(disturbed.place) == table(disturbed.reference)
     reports = (disturbed.place / "study" / "report", disturbed.reference / "study" / "report")
@@ -113,25 +95,25 @@ def test_it_ends_and_the_table_is_the_undisturbed_one(disturbed: Disturbed) -> N
     assert weights(disturbed.place) == weights(disturbed.reference)
 
 
-def test_an_interrupted_study_says_what_is_safe_and_how_to_go_on(disturbed: Disturbed) -> None:
+def test_an_interrupted_study_says_what_is_safe_and_how_to_go_on(disturbed):
     lines = zip(SIGNALS.values(), disturbed.told, strict=True)
     for what, told in lines:
         safe = rf"\d+ finished runs? kept in {re.escape(str(disturbed.place / 'study'))}"
         assert re.fullmatch(rf"study\.run: {what}; {safe}; rerun the same command to resume\n", told)
 
 
-def test_an_interrupted_study_leaves_no_process(disturbed: Disturbed) -> None:
+def test_an_interrupted_study_leaves_no_process(disturbed):
     assert disturbed.left == set()
 
 
-def test_no_finished_run_is_repeated(disturbed: Disturbed) -> None:
+def test_no_finished_run_is_repeated(disturbed):
     after = records(disturbed.place)
     assert len(disturbed.known[-1]) > len(disturbed.known[0]) > 0
     for before in disturbed.known:
         assert {name: after[name] for name in before} == before
 
 
-def test_no_configuration_is_proposed_twice_and_none_beside_the_undisturbed_ones(disturbed: Disturbed) -> None:
+def test_no_configuration_is_proposed_twice_and_none_beside_the_undisturbed_ones(disturbed):
     found = configurations(disturbed.place)
     assert found == configurations(disturbed.reference)
     assert Counter(variant for variant, *_ in found) == {
@@ -145,7 +127,7 @@ def test_no_configuration_is_proposed_twice_and_none_beside_the_undisturbed_ones
     }
 
 
-def test_nothing_is_left_behind(disturbed: Disturbed) -> None:
+def test_nothing_is_left_behind(disturbed):
     paths = disturbed.place.rglob("*")
     assert [
         path.name
@@ -154,7 +136,7 @@ def test_nothing_is_left_behind(disturbed: Disturbed) -> None:
     ] == []
 
 
-def test_no_proposal_is_left_without_an_end(disturbed: Disturbed) -> None:
+def test_no_proposal_is_left_without_an_end(disturbed):
     """search.json has every proposal once and with its end, as in the undisturbed study."""
     paths = [place / "study" / "search.json" for place in (disturbed.place, disturbed.reference)]
     found, expected = (json.loads(path.read_text("utf-8"))["systems"] for path in paths)
@@ -165,7 +147,7 @@ def test_no_proposal_is_left_without_an_end(disturbed: Disturbed) -> None:
         assert {proposal["state"] for proposal in system["proposals"]} <= {"complete", "dropped"}
 
 
-def test_no_trial_of_optuna_is_left_running(disturbed: Disturbed) -> None:
+def test_no_trial_of_optuna_is_left_running(disturbed):
     storage = f"sqlite:///{disturbed.place / 'study' / 'report' / 'optuna.db'}"
     names = optuna.get_all_study_names(storage)
     assert sorted(names) == ["LS", "T-LS", "T-WSLS", "WSLS"]
@@ -173,18 +155,14 @@ def test_no_trial_of_optuna_is_left_running(disturbed: Disturbed) -> None:
         assert all(trial.state.is_finished() for trial in optuna.load_study(study_name=name, storage=storage).trials)
 
 
-def test_a_study_of_pairs_that_is_killed_within_runs_gives_the_same_bytes(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_study_of_pairs_that_is_killed_within_runs_gives_the_same_bytes(tmp_path_factory):
     reference, place = (tmp_path_factory.mktemp(name) for name in ("pairs", "killed-pairs"))
-    undisturbed = run(reference, *PAIRS)
-    assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
+    finish(reference, *PAIRS)
     copy_cache(reference, place)
     for instances in (96, 384, 640):  # early, late in the first epoch, and in the second one
         kill_within_a_run(place, instances, *PAIRS)
         assert len(records(place)) < len(records(reference)), "it had ended before it was killed"
-    last = run(place, *PAIRS)
-    assert last.returncode == 0, last.stdout + last.stderr
+    finish(place, *PAIRS)
     assert results(place) == results(reference)
     entries = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/record.json")]
     resumed = [entry["summary"].get("instances_resumed", 0) for entry in entries]

@@ -73,7 +73,7 @@ def content(cache: Path) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(count_cores() == 1, reason="on one core nothing is done in processes of its own")
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list a process's children")
-def test_a_killed_preparation_goes_on(tmp_path: Path) -> None:
+def test_a_killed_preparation_goes_on(tmp_path):
     settings, cache, script = pairs(tmp_path), tmp_path / "cache", tmp_path / "script.py"
     script.write_text(PREPARE)
     process = start(settings, cache, script)

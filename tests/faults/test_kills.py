@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.processes import Work, begin
-from tests.trainables.small import BATCH_SIZE, T_LS, Fresh, World, finish, job
+from tests.trainables.small import BATCH_SIZE, T_LS, finish, job
 from trainables.specs.trial import TrialSpec
 from trainables.utils.system import get_machine_id
 
@@ -35,7 +35,7 @@ def writing(work: Work, trial: TrialSpec) -> bool:
 
 
 @pytest.mark.slow
-def test_ten_kills_at_random_moments_change_no_bit(world: World, fresh: Fresh) -> None:
+def test_ten_kills_at_random_moments_change_no_bit(world, fresh):
     settings = {"instances": BATCHES * BATCH_SIZE, "fork_points": (20 * BATCH_SIZE,), "evaluations": 3}
     expected = finish(job(world, fresh(), T_LS, **settings))
     trial = job(world, fresh(), T_LS, **settings, interval=0.0)

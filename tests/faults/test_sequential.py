@@ -10,8 +10,7 @@ import pytest
 
 from analysis.readers.results import read_records, read_wandb_files
 from analysis.tables.main import build_report_data
-from tests.faults.test_driver import results, started
-from tests.study.command import copy_cache, records, run
+from tests.study.command import copy_cache, finish, records, results, run, started
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -34,7 +33,7 @@ training gives LS the values of BERT everywhere, which is not decided."""
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def reference(tmp_path_factory):
     place = tmp_path_factory.mktemp("sequential")
     done = run(place, *SEQUENTIAL)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -46,14 +45,14 @@ def looks(place: Path) -> list[list[dict[str, Any]]]:
     return [row["looks"] for row in rows]
 
 
-def test_it_looks_after_each_group_and_says_so(reference: tuple[Path, str]) -> None:
+def test_it_looks_after_each_group_and_says_so(reference):
     place, told = reference
     lines = re.findall(r"^look (\d), (\d) fresh seeds: (\d) of 1 comparisons decided", told, re.MULTILINE)
     assert [(number, seeds) for number, seeds, _ in lines] == [("1", "2"), ("2", "4"), ("3", "6")][: len(lines)]
     assert {tuple(look["seeds"] for look in own) for own in looks(place)} == {(2, 4, 6)[: len(lines)]}
 
 
-def test_a_study_that_is_killed_in_its_groups_takes_the_same_looks(reference: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_study_that_is_killed_in_its_groups_takes_the_same_looks(reference, tmp_path):
     place, whole = reference[0], len(records(reference[0]))
     copy_cache(place, tmp_path)
     for count in (11, 19, 26):  # of 9 of the search, and 8 of each group
@@ -61,20 +60,19 @@ def test_a_study_that_is_killed_in_its_groups_takes_the_same_looks(reference: tu
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert len(records(tmp_path)) < whole, "it had ended before it was killed"
-    last = run(tmp_path, *SEQUENTIAL)
-    assert last.returncode == 0, last.stdout + last.stderr
+    finish(tmp_path, *SEQUENTIAL)
     assert results(tmp_path) == results(place)
     assert looks(tmp_path) == looks(place)
 
 
-def test_records_and_offline_files_give_the_same_looks(reference: tuple[Path, str]) -> None:
+def test_records_and_offline_files_give_the_same_looks(reference):
     folder = reference[0] / "study"
     first, second = (build_report_data(read(folder)) for read in (read_records, read_wandb_files))
     assert first.looks == second.looks
     assert first.comparisons == second.comparisons
 
 
-def test_a_decided_study_runs_no_further_group(tmp_path: Path) -> None:
+def test_a_decided_study_runs_no_further_group(tmp_path):
     done = run(tmp_path, *SEQUENTIAL, *BY_EQUIVALENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "; the confirmation stops" in done.stdout
@@ -87,11 +85,3 @@ def test_a_decided_study_runs_no_further_group(tmp_path: Path) -> None:
 
 def records_of(place: Path) -> list[Path]:
     return list((place / "study").glob("runs/*/record.json"))
-
-
-def test_the_groups_are_part_of_the_plan(reference: tuple[Path, str]) -> None:
-    plan = json.loads((reference[0] / "study" / "plan.json").read_text("utf-8"))["plan"]
-    changed = run(reference[0], *SEQUENTIAL, "confirm.group_size=3")
-    assert plan["group_size"] == 2
-    assert changed.returncode == 2
-    assert "confirm.group_size" in changed.stderr

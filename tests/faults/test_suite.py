@@ -31,7 +31,7 @@ def start(place: Path, count: int) -> "subprocess.Popen[bytes]":
     return process
 
 
-def test_a_killed_suite_ends_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_killed_suite_ends_with_the_same_bytes(tmp_path):
     left_alone, killed, draw = tmp_path / "alone", tmp_path / "killed", random.Random(0)
     for place in (left_alone, killed):
         write(place, SUITE + SAMPLERS)

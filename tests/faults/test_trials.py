@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from study.execution.searcher import MAX_ATTEMPTS as TRIES_OF_MACHINE
-from tests.study.command import copy_cache, proposals, report, run, table
+from tests.study.command import copy_cache, finish, proposals, report, run, table
 
 pytestmark = [
     pytest.mark.long,
@@ -80,7 +80,7 @@ def patience(reference: Path) -> float:
 
 
 @pytest.fixture(scope="module")
-def twice(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Twice:
+def twice(finished_study, tmp_path_factory):
     place = tmp_path_factory.mktemp("faults")
     copy_cache(finished_study[0], place)
     log, path = place / "happened.txt", f"{ROOT / 'tests' / 'faults' / 'injected'}{os.pathsep}{ROOT}"
@@ -92,7 +92,7 @@ def twice(finished_study: tuple[Path, str], tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_each_failure_is_recorded_with_its_cause_and_told_by_configuration_and_seed(twice: Twice, name: str) -> None:
+def test_each_failure_is_recorded_with_its_cause_and_told_by_configuration_and_seed(twice, name):
     epsilon, seed = name.split()
     error = twice.recorded[name]["summary"]["error"]
     assert twice.recorded[name]["state"] == "failed"
@@ -102,7 +102,7 @@ def test_each_failure_is_recorded_with_its_cause_and_told_by_configuration_and_s
     assert f"FAILED: {error}" in line
 
 
-def test_the_study_goes_on_and_says_what_is_missing(twice: Twice) -> None:
+def test_the_study_goes_on_and_says_what_is_missing(twice):
     assert twice.first.returncode == 1
     (line,) = twice.first.stderr.splitlines()
     assert "no complete test result of BERT" in line
@@ -110,25 +110,23 @@ def test_the_study_goes_on_and_says_what_is_missing(twice: Twice) -> None:
     assert twice.recorded.keys() == {f"{epsilon} {seed}" for epsilon in (0.0, 0.1, 0.2, 0.3, 0.4) for seed in (1, 2)}
 
 
-def test_a_trial_is_one_line_however_often_it_was_tried(twice: Twice) -> None:
+def test_a_trial_is_one_line_however_often_it_was_tried(twice):
     lines = re.findall(r"^ *\d+/\d+ +(.+?)  +(?:FAILED: |(dev|test)/)", twice.first.stdout, re.MULTILINE)
     assert set(Counter(lines).values()) == {1}
     assert "raylet" not in twice.first.stdout
 
 
-def test_what_would_only_fail_again_is_not_tried_again(twice: Twice) -> None:
+def test_what_would_only_fail_again_is_not_tried_again(twice):
     assert Counter(twice.happened) == TRIES
 
 
 @pytest.mark.parametrize("name", ["0.4 1", "0.3 2"])
-def test_a_second_try_that_ends_well_leaves_nothing_of_the_first(twice: Twice, name: str) -> None:
+def test_a_second_try_that_ends_well_leaves_nothing_of_the_first(twice, name):
     assert twice.recorded[name]["state"] == "finished"
     assert "error" not in twice.recorded[name]["summary"]
 
 
-def test_a_trial_that_is_killed_again_and_again_stops_the_study_and_is_no_result(
-    finished_study: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_a_trial_that_is_killed_again_and_again_stops_the_study_and_is_no_result(finished_study, tmp_path):
     """The system kills whoever is nearest when memory runs out: that says nothing about the configuration."""
     copy_cache(finished_study[0], tmp_path)
     path, log = f"{ROOT / 'tests' / 'faults' / 'injected'}{os.pathsep}{ROOT}", tmp_path / "happened.txt"
@@ -141,19 +139,18 @@ def test_a_trial_that_is_killed_again_and_again_stops_the_study_and_is_no_result
     assert log.read_text().splitlines() == TRIES_OF_MACHINE * ["be killed"]
     assert "FAILED" not in first.stdout
     assert "0.0 2" not in trained(tmp_path)
-    second = run(tmp_path)
-    assert second.returncode == 0, second.stdout + second.stderr
+    finish(tmp_path)
     assert report(tmp_path) == report(finished_study[0])
     assert proposals(tmp_path) == proposals(finished_study[0])
 
 
-def test_an_incomplete_configuration_is_not_averaged(twice: Twice) -> None:
+def test_an_incomplete_configuration_is_not_averaged(twice):
     assert twice.recorded["0.2 1"]["state"] == "finished"
     row = next(line for line in table(twice.place).splitlines() if line.startswith("| LS |"))
     assert "| 0.4 |" in row
 
 
-def test_the_next_start_tries_again_what_the_test_set_has_not_fixed(twice: Twice) -> None:
+def test_the_next_start_tries_again_what_the_test_set_has_not_fixed(twice):
     assert twice.second.returncode == 0, twice.second.stdout + twice.second.stderr
     after = trained(twice.place)
     assert after["0.0 2"]["state"] == "finished"
@@ -162,7 +159,7 @@ def test_the_next_start_tries_again_what_the_test_set_has_not_fixed(twice: Twice
     }
 
 
-def test_no_path_host_or_address_is_recorded(twice: Twice) -> None:
+def test_no_path_host_or_address_is_recorded(twice):
     study = twice.place / "study"
     files = [*study.glob("runs/*/*.json"), *(path for path in study.glob("report/*") if path.suffix != ".png")]
     private = [str(twice.place), f"{Path.home()}/", str(ROOT), "somebody", "secret/", "10.1.2.3"]

@@ -40,9 +40,7 @@ def client(server: Server, *arguments: str, folder: Path, **changes: str) -> "su
     )
 
 
-def test_a_study_whose_server_dies_half_way_is_there_whole_and_once(
-    finished_study: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_whose_server_dies_half_way_is_there_whole_and_once(finished_study, tmp_path, monkeypatch):
     copy_cache(finished_study[0], tmp_path)
     with Server(tmp_path / "server") as server:
         process = subprocess.Popen(
@@ -84,9 +82,7 @@ def test_a_study_whose_server_dies_half_way_is_there_whole_and_once(
     ]
 
 
-def test_a_sweep_of_six_configurations_is_in_the_report_of_its_project(
-    finished_study: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_of_six_configurations_is_in_the_report_of_its_project(finished_study, tmp_path, monkeypatch):
     copy_cache(finished_study[0], tmp_path)
     study = [setting for setting in SMALL if not setting.startswith("search.")]
     study += [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}"]

@@ -43,7 +43,7 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_what_was_written_is_read(tmp_path: Path, split: record.Split) -> None:
+def test_what_was_written_is_read(tmp_path, split):
     assert record.read_run_record(tmp_path, "abc", split) is None
     assert not record.is_run_finished(tmp_path, "abc", split)
     record.write_run_record(tmp_path, split, ENTRY, CONTENT)
@@ -56,7 +56,7 @@ def test_what_was_written_is_read(tmp_path: Path, split: record.Split) -> None:
     assert len(files(tmp_path)) == 2
 
 
-def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -> None:
+def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path):
     record.write_run_record(tmp_path, "dev", ENTRY | {"state": "failed"}, None)
     assert not record.is_run_finished(tmp_path, "abc")
     assert files(tmp_path) == ["runs/abc/record.json"]
@@ -64,7 +64,7 @@ def test_a_failed_run_is_recorded_but_not_finished_until_it_is(tmp_path: Path) -
     assert record.is_run_finished(tmp_path, "abc")
 
 
-def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -> None:
+def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path):
     """The curve has 1,250 batches, as the papers' trainings have."""
     assert record.read_history(tmp_path, "abc") == []
     record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, CONTENT)
@@ -79,7 +79,7 @@ def test_the_curve_is_read_back_and_does_not_burden_the_record(tmp_path: Path) -
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"state": "finished", "summary": {}}', "{}"])
-def test_what_is_no_record_is_set_aside(tmp_path: Path, split: record.Split, content: str) -> None:
+def test_what_is_no_record_is_set_aside(tmp_path, split, content):
     path = record.get_run_folder(tmp_path, "abc") / record.list_record_files(split)[-1]
     path.parent.mkdir(parents=True)
     path.write_text(content)
@@ -91,7 +91,7 @@ def test_what_is_no_record_is_set_aside(tmp_path: Path, split: record.Split, con
 
 
 @pytest.mark.parametrize("content", [b"", b'[{"instances": 16', b"{}"])
-def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path, content):
     record.write_run_record(tmp_path, "dev", ENTRY | {"history": CURVE}, CONTENT)
     path = tmp_path / "runs/abc/history.json"
     path.write_bytes(content)
@@ -102,9 +102,7 @@ def test_a_damaged_curve_is_one_line_that_names_the_file(tmp_path: Path, content
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("place", [0, 1, -1])
-def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
-    tmp_path: Path, split: record.Split, place: int, damage: str
-) -> None:
+def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(tmp_path, split, place, damage):
     for one in SPLITS:
         record.write_run_record(tmp_path, one, ENTRY | ({"history": CURVE} if one == "dev" else {}), CONTENT)
     name, said = record.list_record_files(split)[place], list[str]()
@@ -126,7 +124,7 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(
     assert len(said) == 1 - no_record
 
 
-def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path):
     """The effect that is none: a seal that is no seal any more, over a record that is as it was."""
     record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     path, expected = tmp_path / "runs/abc/record.json", record.read_run_record(tmp_path, "abc")
@@ -139,11 +137,10 @@ def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path: Pa
                 found = record.read_run_record(tmp_path, "abc")
             except UserError:
                 continue
-            assert found is not None
             assert {key: found[key] for key in expected} == expected
 
 
-def test_records_of_before_they_were_sealed_are_read(tmp_path: Path) -> None:
+def test_records_of_before_they_were_sealed_are_read(tmp_path):
     record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     write_json(tmp_path / "runs/abc/record.json", written(tmp_path, "dev"))
     record.set_aside_damaged_records(tmp_path, print)
@@ -161,7 +158,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "write_bytes", half)
 
 
-def test_a_failure_in_the_middle_of_the_scores_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_in_the_middle_of_the_scores_leaves_nothing(tmp_path, monkeypatch):
     fill_disk(monkeypatch)
     with pytest.raises(OSError, match="no space"):
         record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
@@ -169,7 +166,7 @@ def test_a_failure_in_the_middle_of_the_scores_leaves_nothing(tmp_path: Path, mo
     assert record.read_run_record(tmp_path, "abc") is None
 
 
-def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path, monkeypatch):
     record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     fill_disk(monkeypatch)
@@ -179,7 +176,7 @@ def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Path("x")])
-def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path: Path, value: object) -> None:
+def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path, value):
     with pytest.raises((ValueError, TypeError)):
         record.write_run_record(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, CONTENT)
     assert record.read_run_record(tmp_path, "abc") is None
@@ -187,7 +184,7 @@ def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path
 
 
 @pytest.mark.parametrize("at", ["scores.parquet", "history.json", "record.json"])
-def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path: Path, at: str) -> None:
+def test_a_kill_before_a_file_takes_its_name_shows_no_record(tmp_path, at):
     """A process that kills itself, unable to clean up, when the complete temporary file is about to be renamed."""
     code = f"""
 import os, signal, sys

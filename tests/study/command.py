@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import heed_interruptions
+
 SMALL = (
     "name=small",
     "seeds=[1, 2]",
@@ -67,6 +69,13 @@ def run(place: Path, *arguments: str, **changes: str) -> subprocess.CompletedPro
     )
 
 
+def finish(place: Path, *arguments: str, **changes: str) -> str:
+    """Runs the small study to its end, which is a good one; returns what it printed."""
+    done = run(place, *arguments, **changes)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def call(module: str, folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
     """Calls a command in this process, from a folder and without W&B's variables."""
     out, err = io.StringIO(), io.StringIO()
@@ -83,17 +92,11 @@ def call(module: str, folder: Path, *arguments: str, **changes: str) -> subproce
     return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
 
 
-def called(folder: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+def called(folder: Path, *arguments: str, timeout: int = 120, **changes: str) -> subprocess.CompletedProcess[str]:
     """Calls this interpreter in a folder; the project is found from there."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(PYTHONPATH=str(Path(__file__).parents[2]), **changes),
-        timeout=60,
-        check=False,
-    )
+    own = environment(**{"PYTHONPATH": str(Path(__file__).parents[2])} | changes)
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=own, timeout=timeout, check=False)
 
 
 def light(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -159,6 +162,19 @@ def kill_within_a_run(place: Path, instances: int, *arguments: str) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+
+
+def started(place: Path, count: int, *arguments: str) -> "subprocess.Popen[str]":
+    """The small study's process, once there are `count` records; it heeds signals."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(
+        command(place, *arguments), env=environment(), text=True, preexec_fn=heed_interruptions, **pipes
+    )
+    deadline = time.monotonic() + 600
+    while len(records(place)) < count and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
 
 
 def results(place: Path) -> dict[str, bytes]:

@@ -108,7 +108,7 @@ def by_hand(scheduler: StudyScheduler, metric: Metric = quality) -> dict[str, Pl
         values = [metric(scheduler.make_labels(item, run)) for run in item.runs]
         if None in values:
             continue
-        mean = sum(values) / len(values)  # type: ignore[arg-type]
+        mean = sum(values) / len(values)
         if item.name not in best or mean > best[item.name][0] + 1e-12:
             best[item.name] = mean, item
     return {name: item for name, (_, item) in best.items()}

@@ -50,7 +50,7 @@ def run_trial(request: TrialRequest) -> int:
     if run.training is None:
         return saved
     trainer = _StandIn(run)
-    training = ResumableTraining(request.trial, trainer)  # type: ignore[arg-type]
+    training = ResumableTraining(request.trial, trainer)
     while not training.is_finished:
         with training.lease_to_next_checkpoint() as stop:
             saved += stop > trainer.instances_seen
@@ -120,7 +120,6 @@ class Driven:
 
         while not scheduler.is_finished:
             request = scheduler.pop_request()
-            assert request is not None
             self.requests.add(request.trial.action, partial(run, request))
             _record(study.folder, request, scores)
             self.requests.add("copy", partial(records.upload_evaluation, request.trial.specification.id, request.split))

@@ -83,7 +83,7 @@ def table(begun: StudyScheduler) -> dict[str, Any]:
     for item in begun.configurations:
         for run in item.runs:
             for split in ("dev", "test"):
-                entry = record.read_run_record(begun.folder, run.id, split)  # type: ignore[arg-type]
+                entry = record.read_run_record(begun.folder, run.id, split)
                 if entry is not None:
                     summary = entry["summary"]
                     found[item.name, run.id, split] = (summary.get("weights"), summary.get(f"{split}/R5@1"))

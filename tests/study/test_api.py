@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,20 +28,20 @@ from trainables.utils.errors import UserError
         ),
     ],
 )
-def test_settings_are_overrides(settings: dict[str, Any], overrides: list[str]) -> None:
+def test_settings_are_overrides(settings, overrides):
     expected = load_study("quick", overrides)
     assert api.load("quick", settings) == expected
     assert api.load("quick", overrides) == expected
 
 
-def test_a_mistake_names_its_key() -> None:
+def test_a_mistake_names_its_key():
     with pytest.raises(UserError, match=r"search\.epsilon.*did you mean|search\.epsilon"):
         api.load("quick", {"search.epsilon": True})
     with pytest.raises(UserError, match="did you mean quick"):
         api.load("quik")
 
 
-def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
+def test_a_plan_is_that_of_the_command(tmp_path):
     settings = {"output.folder": str(tmp_path / "study"), "cache.folder": str(tmp_path / "cache"), "seeds": [1, 2]}
     preview = api.plan(api.load("quick", settings))
     overrides = [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}", "seeds=[1, 2]"]
@@ -50,7 +49,7 @@ def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
     assert json.loads(call("study.run", tmp_path, "quick", *overrides, "--dry-run", "--json").stdout) == preview
 
 
-def test_a_folder_without_a_study_is_a_users_mistake(tmp_path: Path) -> None:
+def test_a_folder_without_a_study_is_a_users_mistake(tmp_path):
     with pytest.raises(UserError, match="nothing"):
         api.report(tmp_path / "nothing")
 
@@ -58,16 +57,14 @@ def test_a_folder_without_a_study_is_a_users_mistake(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "told"), [("--bogus", "options: unrecognized arguments: --bogus"), ("--depth=x", "invalid int value")]
 )
-def test_a_wrong_option_of_reranking_is_a_users_mistake(
-    option: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_option_of_reranking_is_a_users_mistake(option, told, tmp_path, capsys):
     files = [tmp_path / name for name in ("a.run", "queries.tsv", "documents.tsv", "new.run")]
     with pytest.raises(UserError, match=told):
         api.rerank(tmp_path, *files, [option])
     assert capsys.readouterr().err == ""
 
 
-def test_reranking_returns_the_absolute_path_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reranking_returns_the_absolute_path_of_the_run(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("study.rerank.rerank_run", asked.append)
     monkeypatch.setenv("HOME", str(tmp_path))

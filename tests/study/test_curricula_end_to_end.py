@@ -1,8 +1,6 @@
 """Curricula through the real command line: real weights, real docstrings, Ray, W&B files, the report; then again."""
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +8,7 @@ import pytest
 
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
-from tests.study.command import run
+from tests.study.command import finish
 
 CHANGES = (
     'variants=["BERT"]',
@@ -31,14 +29,13 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("curricula")
-    result = run(folder, *CHANGES)
-    assert result.returncode == 0, result.stdout + result.stderr
+    finish(folder, *CHANGES)
     return folder
 
 
-def test_every_curriculum_is_a_system_of_the_report(place: Path) -> None:
+def test_every_curriculum_is_a_system_of_the_report(place):
     report = place / "study" / "report"
     found = pd.read_csv(report / "results.csv")
     tested = found[found["split"] == "test"]
@@ -54,7 +51,7 @@ def test_every_curriculum_is_a_system_of_the_report(place: Path) -> None:
     assert (report / "strata.png").is_file()
 
 
-def test_wandbs_files_give_the_same_as_the_records(place: Path) -> None:
+def test_wandbs_files_give_the_same_as_the_records(place):
     told, recorded = read_wandb_files(place / "study" / "wandb"), read_records(place / "study")
     assert not told.unfinished
     assert told.queries is not None
@@ -63,7 +60,7 @@ def test_wandbs_files_give_the_same_as_the_records(place: Path) -> None:
     pd.testing.assert_frame_equal(per_query(told, "test", "MAP"), per_query(recorded, "test", "MAP"))
 
 
-def test_development_queries_that_a_scorer_of_another_seed_finds_difficult_are_ranked_worse(place: Path) -> None:
+def test_development_queries_that_a_scorer_of_another_seed_finds_difficult_are_ranked_worse(place):
     queries = pd.read_parquet(place / "study" / "queries.parquet").query("split == 'dev'").set_index("query_id")
     results = read_records(place / "study")
     values = per_query(results, "dev", "MAP")
@@ -78,25 +75,3 @@ def test_development_queries_that_a_scorer_of_another_seed_finds_difficult_are_r
         assert first > last, system
         assert first - last > 0.1  # of some .5: no matter of chance over 30 queries a tercile
         assert first >= middle - 0.05
-
-
-def test_a_second_study_computes_no_score_and_trains_nothing(place: Path, tmp_path: Path) -> None:
-    """Another study of the same task: its folder is new, the cache is not."""
-    shutil.copytree(place / "cache", tmp_path / "cache")
-    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").glob("prepared/*/difficulty/*.parquet")}
-    assert len(made) == 5
-    result = run(tmp_path, *CHANGES, "name=other")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert {
-        path: path.stat().st_mtime_ns for path in (tmp_path / "cache").glob("prepared/*/difficulty/*.parquet")
-    } == made
-    records = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "study").glob("runs/*/record.json")]
-    assert sum(entry["summary"].get("instances_trained", 0) for entry in records) == 0
-    assert "scorer" not in {entry["config"]["role"] for entry in records}
-    before = pd.read_csv(place / "study" / "report" / "results.csv")
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "study" / "report" / "results.csv"), before)
-
-
-def _difficulties(place: Path) -> dict[Path, int]:
-    """When each table was written."""
-    return {path: path.stat().st_mtime_ns for path in (place / "cache").glob("prepared/*/difficulty/*.parquet")}

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from study.config.loader import load_study
 from study.export import main as export
-from tests.study.command import call, comparisons, environment
+from tests.study.command import call, comparisons
 from tests.trainables.encoders import Encoders
 
 pytestmark = [pytest.mark.slow]
@@ -46,7 +44,7 @@ SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 def overrides(encoders: Encoders, place: Path) -> list[str]:
     data = encoders.prepared.folder.parents[2]
     given = [f"task.path={data / 'sentences.txt'}", f"task.evaluation_path={data}", f"model.name={encoders.roberta}"]
-    given.append("resources.concurrent=1")  # one process to start, which takes longer than the runs
+    given += ["resources.concurrent=1", "tracking.mode=disabled"]  # processes and W&B take longer than the runs
     return [*given, f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}"]
 
 
@@ -56,21 +54,16 @@ def command(encoders: Encoders, place: Path, *arguments: str) -> list[str]:
     return [str(place / "tiny.toml"), *overrides(encoders, place), *arguments]
 
 
-def run(encoders: Encoders, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "study.run", *command(encoders, place, *arguments)]
-    return subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=400, check=False)
-
-
 @pytest.fixture(scope="module")
-def done(encoders: Encoders, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def done(encoders, tmp_path_factory):
     """Runs the study; returns its place and what it printed."""
     place = tmp_path_factory.mktemp("study")
-    result = run(encoders, place)
+    result = call("study.run", place, *command(encoders, place))
     assert result.returncode == 0, result.stderr
     return place, result.stdout
 
 
-def test_every_system_is_compared_on_the_mean_and_on_each_set(done: tuple[Path, str]) -> None:
+def test_every_system_is_compared_on_the_mean_and_on_each_set(done):
     rows = comparisons(done[0] / "study" / "report")
     pairs = [("GS-InfoNCE", "SimCSE"), ("T-GS-InfoNCE", "SimCSE")]
     assert {(row["family"], row["metric"], row["system"], row["baseline"]) for row in rows} == {
@@ -82,9 +75,7 @@ def test_every_system_is_compared_on_the_mean_and_on_each_set(done: tuple[Path, 
     assert {row["comparisons"] for row in rows if row["family"] == "variants"} == {2 * len(SETS)}
 
 
-def test_the_setup_names_the_encoder_and_the_files(
-    done: tuple[Path, str], encoders: Encoders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_setup_names_the_encoder_and_the_files(done, encoders, monkeypatch):
     table = (done[0] / "study" / "report" / "table.md").read_text("utf-8")
     setup = table.partition("## Setup")[2].partition("## ")[0]
     assert re.search(r"\| model \| roberta \(sha256:\w{16}\) \|", setup)
@@ -98,7 +89,7 @@ def test_the_setup_names_the_encoder_and_the_files(
     assert copy.confirm.seeds == (11, 12)
 
 
-def test_runs_share_their_beginnings_and_end_with_the_best_weights(done: tuple[Path, str]) -> None:
+def test_runs_share_their_beginnings_and_end_with_the_best_weights(done):
     entries = [json.loads(path.read_text("utf-8")) for path in (done[0] / "study").glob("runs/*/record.json")]
     found = [entry for entry in entries if entry["config"]["variant"] != "untrained"]
     assert {entry["state"] for entry in found} == {"finished"}
@@ -113,30 +104,18 @@ def test_runs_share_their_beginnings_and_end_with_the_best_weights(done: tuple[P
         assert entry["summary"]["dev/STS"] == evaluated[best]
 
 
-def test_nothing_tells_where_the_data_lies(done: tuple[Path, str], encoders: Encoders) -> None:
+def test_nothing_tells_where_the_data_lies(done, encoders):
     private = str(encoders.prepared.folder.parents[2]).encode()
     files = [path for path in (done[0] / "study").rglob("*") if path.is_file() and path.suffix != ".parquet"]
     assert files
     assert not [path for path in files if private in path.read_bytes()]
 
 
-def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders: Encoders, tmp_path: Path) -> None:
-    shutil.copytree(done[0] / "study", tmp_path / "study")
-    (tmp_path / "cache").symlink_to(done[0] / "cache")
-    before = comparisons(done[0] / "study" / "report")
-    result = call("study.run", tmp_path, *command(encoders, tmp_path))
-    assert result.returncode == 0, result.stderr
-    assert comparisons(tmp_path / "study" / "report") == before
-    assert {path.name for path in (tmp_path / "study" / "runs").iterdir()} == {
-        path.name for path in (done[0] / "study" / "runs").iterdir()
-    }
-
-
 @pytest.mark.long
-def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_configuration_is_swept_by_name(encoders, done, tmp_path):
     (tmp_path / "cache").symlink_to(done[0] / "cache")
     named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5"]
-    result = run(encoders, tmp_path, "--sweep", *named)
+    result = call("study.run", tmp_path, *command(encoders, tmp_path, "--sweep", *named))
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout.splitlines()[-1])
     assert (found["variant"], found["multiple"], found["weight"]) == ("GS-InfoNCE", 2.0, 0.5)
@@ -151,9 +130,7 @@ def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, 
         (("model.reinit_layers=4",), "model.reinit_layers: 4; expected at most 3"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(
-    encoders: Encoders, done: tuple[Path, str], tmp_path: Path, arguments: tuple[str, ...], told: str
-) -> None:
+def test_a_mistake_is_told_in_a_line(encoders, done, tmp_path, arguments, told):
     shutil.copytree(done[0] / "study", tmp_path / "study")
     (tmp_path / "cache").symlink_to(done[0] / "cache")
     result = call("study.run", tmp_path, *command(encoders, tmp_path, *arguments))
@@ -161,9 +138,7 @@ def test_a_mistake_is_told_in_a_line(
     assert told in result.stderr
 
 
-def test_a_system_is_exported_with_the_cosines_of_the_study(
-    done: tuple[Path, str], encoders: Encoders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_system_is_exported_with_the_cosines_of_the_study(done, encoders, tmp_path, capsys):
     place, folder = done[0], tmp_path / "model"
     words = [str(place / "tiny.toml"), "GS-InfoNCE", *overrides(encoders, place), "--seed", "12", "--to", str(folder)]
     assert export(words) == 0, capsys.readouterr().err

@@ -222,7 +222,7 @@ def write_passages(made: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """Layouts that no published file has, from the texts of those that are at hand."""
     folder = tmp_path_factory.mktemp("made")
     write_dialogues(folder / "msdialog", 9)
@@ -236,7 +236,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rows(request: pytest.FixtureRequest) -> Iterator[Rows]:
+def rows(request):
     """Collect a row for each command: source, exit status, seconds, conclusion; the table is printed at the end."""
     collected: Rows = []
     yield collected
@@ -247,10 +247,7 @@ def rows(request: pytest.FixtureRequest) -> Iterator[Rows]:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_it_runs_on_real_files_to_its_report(
-    source: str, made: Path, rows: Rows, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_it_runs_on_real_files_to_its_report(source, made, rows, tmp_path, tmp_path_factory, monkeypatch):
     variables = {name: str(made / path) for name, path in SUITE_FILES.items()}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)

@@ -66,12 +66,12 @@ def write_data(place: Path, n_pairs: int) -> Data:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+def data(tmp_path_factory):
     return write_data(tmp_path_factory.mktemp("data"), 5000)
 
 
 @pytest.fixture(scope="module")
-def reranked(data: Data) -> bytes:
+def reranked(data):
     """Runs the command undisturbed and returns the bytes of the new run."""
     out = data.run.with_name("new.run")
     assert main([*data.inputs, "--threads=1", "--precision=fp32", f"--out={out}"]) == 0
@@ -79,7 +79,7 @@ def reranked(data: Data) -> bytes:
     return out.read_bytes()
 
 
-def test_scores_are_those_of_the_library(data: Data, reranked: bytes) -> None:
+def test_scores_are_those_of_the_library(data, reranked):
     found = data.read(data.run.with_name("new.run"))
     assert len(found) == 5000
     np.testing.assert_allclose(list(found.values()), data.predict(data.model, list(found)), rtol=0, atol=1e-5)
@@ -87,9 +87,7 @@ def test_scores_are_those_of_the_library(data: Data, reranked: bytes) -> None:
     assert reranked.splitlines()[0].endswith(b" model")
 
 
-def test_auto_is_bf16_where_that_is_faster(
-    data: Data, reranked: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_is_bf16_where_that_is_faster(data, reranked, tmp_path, monkeypatch):
     written = list[bytes]()
     for faster, precision in ((False, "auto"), (True, "auto"), (False, "bf16")):
         monkeypatch.setattr("trainables.specs.environment.is_bf16_faster", lambda faster=faster: faster)
@@ -100,7 +98,7 @@ def test_auto_is_bf16_where_that_is_faster(
 
 
 @pytest.mark.slow
-def test_several_processes_write_the_same_bytes(data: Data, reranked: bytes, tmp_path: Path) -> None:
+def test_several_processes_write_the_same_bytes(data, reranked, tmp_path):
     options = ["--threads=1", "--precision=fp32", f"--out={tmp_path}/new.run"]
     assert main([*data.inputs, *options, "--processes=2"]) == 0
     assert (tmp_path / "new.run").read_bytes() == reranked
@@ -108,9 +106,7 @@ def test_several_processes_write_the_same_bytes(data: Data, reranked: bytes, tmp
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_ray_cluster_writes_the_same_bytes(
-    data: Data, reranked: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_ray_cluster_writes_the_same_bytes(data, reranked, tmp_path, capsys):
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         options = ["--threads=1", "--precision=fp32", f"--out={tmp_path}/new.run", "--address=auto"]
@@ -124,9 +120,7 @@ def test_a_ray_cluster_writes_the_same_bytes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_a_killed_command_resumes_and_writes_the_same_bytes(
-    data: Data, reranked: bytes, tmp_path: Path, processes: int
-) -> None:
+def test_a_killed_command_resumes_and_writes_the_same_bytes(data, reranked, tmp_path, processes):
     out = tmp_path / "new.run"
     options = ["--threads=1", "--precision=fp32", f"--processes={processes}", f"--out={out}"]
     command = [sys.executable, "-m", "study.rerank", *data.inputs, *options]
@@ -146,9 +140,7 @@ def test_a_killed_command_resumes_and_writes_the_same_bytes(
     assert [path.name for path in tmp_path.iterdir()] == ["new.run"]
 
 
-def test_only_missing_chunks_are_computed(
-    data: Data, reranked: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_missing_chunks_are_computed(data, reranked, tmp_path, monkeypatch, capsys):
     from trainables.reranking import scoring
 
     out, compute, computed = tmp_path / "new.run", scoring.ChunkScorer.score, list[int]()
@@ -171,7 +163,7 @@ def test_only_missing_chunks_are_computed(
     assert out.read_bytes() == reranked
 
 
-def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
+def test_scores_of_an_ensemble_are_means(data, tmp_path):
     members = [
         write_classifier(tmp_path / "both" / name, "bert", max_position_embeddings=LONGEST, initializer_range=std)
         for name, std in (("seed-1", 0.2), ("seed-2", 0.3))
@@ -185,37 +177,29 @@ def test_scores_of_an_ensemble_are_means(data: Data, tmp_path: Path) -> None:
     np.testing.assert_allclose(list(found.values()), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["--run={place}/none.run"], "{place}/none.run: no such file; expected a run"),
-        (["--queries={place}/none.tsv"], "--queries: {place}/none.tsv does not exist; expected"),
-        (["--queries={place}/pipe"], "--queries: {place}/pipe is no regular file; expected"),
-        (["--documents={place}/queries.tsv"], "queries.tsv: no text for 200 of the run's 200, first d"),
-        (["--out={place}/none/new.run"], "--out: the folder {place}/none does not exist; expected"),
-        (["--out={place}/first.run"], "--out: {place}/first.run is an input of this command; expected another file"),
-        (
-            ["--out={place}/queries.tsv"],
-            "--out: {place}/queries.tsv is an input of this command; expected",
-        ),
-        (
-            ["--out={place}/model/config.json"],
-            "config.json exists and is no run with the tag model; expected a new file",
-        ),
-        (["--out={place}"], "--out: {place} exists and is no regular file; expected a file"),
-        (["--depth=0"], "--depth: 0; expected at least 1"),
-        (["--max-length=33"], "--max-length: 33; expected at most the model's 32"),
-        (["--tag=a b"], "--tag: 'a b'; expected a text without blanks"),
-        (["--processes=2", "--address=auto"], "--processes: 2; expected 1 with --address"),
-        (["--address=here"], "--address: 'here'; expected auto"),
-    ],
-)
-def test_mistakes_are_one_line(
-    data: Data, tmp_path: Path, changes: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+MISTAKES = {
+    "--run={place}/none.run": "{place}/none.run: no such file; expected a run",
+    "--queries={place}/none.tsv": "--queries: {place}/none.tsv does not exist; expected",
+    "--queries={place}/pipe": "--queries: {place}/pipe is no regular file; expected",
+    "--documents={place}/queries.tsv": "queries.tsv: no text for 200 of the run's 200, first d",
+    "--out={place}/none/new.run": "--out: the folder {place}/none does not exist; expected",
+    "--out={place}/first.run": "--out: {place}/first.run is an input of this command; expected another file",
+    "--out={place}/queries.tsv": "--out: {place}/queries.tsv is an input of this command; expected",
+    "--out={place}/model/config.json": "config.json exists and is no run with the tag model; expected a new file",
+    "--out={place}": "--out: {place} exists and is no regular file; expected a file",
+    "--depth=0": "--depth: 0; expected at least 1",
+    "--max-length=33": "--max-length: 33; expected at most the model's 32",
+    "--tag=a b": "--tag: 'a b'; expected a text without blanks",
+    "--processes=2 --address=auto": "--processes: 2; expected 1 with --address",
+    "--address=here": "--address: 'here'; expected auto",
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), MISTAKES.items())
+def test_mistakes_are_one_line(data, tmp_path, changes, message, capsys):
     place = data.run.parent
-    changed = [change.format(place=place) for change in changes]
-    assert main([*data.inputs, f"--out={tmp_path}/new.run", *changed]) == 2
+    changed = [changes] if changes.startswith("--tag") else changes.split()
+    assert main([*data.inputs, f"--out={tmp_path}/new.run", *(word.format(place=place) for word in changed)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("study.rerank: ")
     assert error.count("\n") == 1
@@ -223,9 +207,7 @@ def test_mistakes_are_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_with_the_tag_of_the_command_is_replaced_and_no_other(
-    data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_with_the_tag_of_the_command_is_replaced_and_no_other(data, tmp_path, capsys):
     out = tmp_path / "new.run"
     out.write_text(before := "q1 Q0 d1 1 2.5 first\n")
     command = [*data.inputs, "--threads=1", "--depth=1", f"--out={out}"]
@@ -239,7 +221,7 @@ def test_a_run_with_the_tag_of_the_command_is_replaced_and_no_other(
     assert len(data.read(out)) == 50
 
 
-def test_a_folder_without_a_model_is_one_line(data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_model_is_one_line(data, tmp_path, capsys):
     assert main([str(tmp_path), *data.inputs[1:], f"--out={tmp_path}/new.run"]) == 2
     assert "MODEL: no model at" in capsys.readouterr().err
 
@@ -253,9 +235,7 @@ def test_a_folder_without_a_model_is_one_line(data: Data, tmp_path: Path, capsys
         (["quick:MINE", "--address=auto"], "--address: auto; expected a folder on a shared disk as MODEL"),
     ],
 )
-def test_a_system_that_cannot_be_had_is_one_line(
-    data: Data, tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_system_that_cannot_be_had_is_one_line(data, tmp_path, words, message, capsys):
     given = [word.format(place=tmp_path) for word in words]
     assert main([*given, *data.inputs[1:], f"--out={tmp_path}/new.run"]) == 2
     error = capsys.readouterr().err
@@ -263,9 +243,7 @@ def test_a_system_that_cannot_be_had_is_one_line(
     assert message.format(place=tmp_path) in error
 
 
-def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(
-    data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(data, tmp_path, capsys):
     mine = tmp_path / "new.run.parts" / "notes.txt"
     mine.parent.mkdir()
     mine.write_text("mine")
@@ -275,7 +253,7 @@ def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(
     assert [*tmp_path.rglob("*")] == [mine.parent, mine]
 
 
-def test_a_hidden_file_does_not_make_a_folder_of_parts_somebody_elses(tmp_path: Path) -> None:
+def test_a_hidden_file_does_not_make_a_folder_of_parts_somebody_elses(tmp_path):
     parts = tmp_path / "new.run.parts"
     parts.mkdir()
     (parts / ".nfs0001").touch()
@@ -285,15 +263,13 @@ def test_a_hidden_file_does_not_make_a_folder_of_parts_somebody_elses(tmp_path: 
     assert sorted(path.name for path in parts.iterdir()) == [".DS_Store", ".nfs0001"]
 
 
-def test_an_ensemble_names_no_model_outside_its_folder(
-    data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_ensemble_names_no_model_outside_its_folder(data, tmp_path, capsys):
     (tmp_path / "ensemble.json").write_text(json.dumps({"models": [str(data.model)]}))
     assert main([str(tmp_path), *data.inputs[1:], f"--out={tmp_path}/new.run"]) == 2
     assert f"in ensemble.json of {tmp_path.name!r}; expected the name of a folder inside it" in capsys.readouterr().err
 
 
-def test_two_commands_do_not_write_the_same_run(data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_commands_do_not_write_the_same_run(data, tmp_path, capsys):
     from filelock import FileLock
 
     (tmp_path / "new.run.parts").mkdir()

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,7 +14,6 @@ from tests.plugins import take_back_plugins
 from tests.study.mirrors import LABELS, PLAN, SPLITS, recorded
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
-from wandb_server import Server
 
 pytestmark = pytest.mark.slow
 SCHEDULE = """
@@ -44,9 +42,7 @@ def command(tracking: Tracking, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
-    server: Server, tracking: Tracking, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(server, tracking, capsys):
     runs = [f"run{number}" for number in range(3)]
     for run_id in runs:
         for split in SPLITS:
@@ -96,13 +92,7 @@ def test_offline_and_then_synced_is_the_same_as_online_and_synced_twice_as_once(
     assert same(ours)
 
 
-def test_a_study_is_synced_with_its_plugins(
-    server: Server,
-    tracking: Tracking,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_study_is_synced_with_its_plugins(server, tracking, tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(SCHEDULE, encoding="utf-8")
     monkeypatch.setitem(LABELS, "steepness", 3.0)
     plan = PLAN | {"settings": {"plugins": ["mine"]}}
@@ -116,9 +106,7 @@ def test_a_study_is_synced_with_its_plugins(
     assert "plan.json: plugins: mine (ModuleNotFoundError: " in capsys.readouterr().err
 
 
-def test_a_server_that_cannot_be_asked_is_one_line(
-    server: Server, tracking: Tracking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_cannot_be_asked_is_one_line(server, tracking, monkeypatch, capsys):
     monkeypatch.setenv("WANDB_HTTP_TIMEOUT", "1")
     server.kill()
     try:

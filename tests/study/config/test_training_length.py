@@ -22,7 +22,7 @@ from tests.study.command import SMALL, call
 from tests.study.driving import RESOLVED, STUDY
 from tests.study.small import SETTINGS
 from tests.study.small import study as tiny_study
-from tests.trainables.small import Fresh, World
+from tests.trainables.small import World
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.utils.errors import UserError
@@ -45,16 +45,14 @@ def training(**settings: Any) -> RankerTrainingSettings:
         (0.001, 10, 3, 32, 32),  # at least one
     ],
 )
-def test_an_epoch_is_every_query_with_its_negatives(
-    epochs: float, queries: int, negatives: int, batch_size: int, instances: int
-) -> None:
+def test_an_epoch_is_every_query_with_its_negatives(epochs, queries, negatives, batch_size, instances):
     found = convert_to_instances(
         training(epochs=epochs, negatives=negatives, batch_size=batch_size), {"queries": queries}
     )
     assert found == training(instances=instances, negatives=negatives, batch_size=batch_size)
 
 
-def test_an_epoch_of_pairs_has_every_relevant_document() -> None:
+def test_an_epoch_of_pairs_has_every_relevant_document():
     settings = training(epochs=1, negatives=9, batch_size=32, unit="pair")
     counts = {"queries": 96, "relevant": 120}  # 864 negatives
     assert convert_to_instances(settings, counts).instances == 992  # 31 batches, of 30.75
@@ -62,7 +60,7 @@ def test_an_epoch_of_pairs_has_every_relevant_document() -> None:
 
 
 @given(st.floats(0.01, 50), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 8))
-def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: int, groups: int) -> None:
+def test_it_is_the_nearest_whole_batch(epochs, queries, negatives, groups):
     batch_size = groups * (1 + negatives)
     found = convert_to_instances(
         training(epochs=epochs, negatives=negatives, batch_size=batch_size), {"queries": queries}
@@ -73,12 +71,12 @@ def test_it_is_the_nearest_whole_batch(epochs: float, queries: int, negatives: i
     assert found == batch_size or abs(found - exact) <= Fraction(batch_size, 2) + Fraction(1, 10**6)
 
 
-def test_settings_in_instances_stay_as_they_are() -> None:
+def test_settings_in_instances_stay_as_they_are():
     assert convert_to_instances(STUDY.training, {}) is STUDY.training
 
 
 @pytest.fixture
-def prepared(world: World, monkeypatch: pytest.MonkeyPatch) -> RankingDataset:
+def prepared(world, monkeypatch):
     """What the tiny task's data is, wherever a study looks for it."""
     monkeypatch.setattr("trainables.rankers.ranker_data.prepare_data", lambda *_: world.prepared)
     monkeypatch.setattr("trainables.rankers.ranker_data.find_prepared_data", lambda *_: world.prepared)
@@ -93,7 +91,7 @@ def named(world: World, prepared: RankingDataset, place: Path, epochs: float) ->
     return made, tiny_study(world, place, place / "cache", training={**TRAINING, "instances": instances})
 
 
-def test_the_scoring_run_may_have_epochs_of_its_own(world: World, prepared: RankingDataset, tmp_path: Path) -> None:
+def test_the_scoring_run_may_have_epochs_of_its_own(world, prepared, tmp_path):
     def resolved(**curriculum: Any) -> Study:
         settings = {"training": TRAINING | {"instances": 640, "sampling": "uniform"}}
         settings |= {"curriculum": {"variants": ["BERT"], **curriculum}}
@@ -108,9 +106,7 @@ def test_the_scoring_run_may_have_epochs_of_its_own(world: World, prepared: Rank
         resolved(scorer_epochs=0.001)
 
 
-def test_its_runs_and_its_plan_are_those_of_as_many_instances(
-    world: World, prepared: RankingDataset, tmp_path: Path
-) -> None:
+def test_its_runs_and_its_plan_are_those_of_as_many_instances(world, prepared, tmp_path):
     said: list[str] = []
     one, other = (resolve_study(study, None, said.append)[:2] for study in named(world, prepared, tmp_path, 2))
     queries, instances = prepared.read_metadata()["splits"]["train"]["queries"], other[0].training.instances
@@ -124,15 +120,13 @@ def test_its_runs_and_its_plan_are_those_of_as_many_instances(
     assert made[0].runs == made[1].runs
 
 
-def test_a_run_is_never_named_by_epochs() -> None:
+def test_a_run_is_never_named_by_epochs():
     unsettled = STUDY.model_copy(update={"training": STUDY.training.model_copy(update={"epochs": 2.0})})
     with pytest.raises(AssertionError):
         ConfigurationFactory(unsettled, RESOLVED, "").make_configuration("BERT", Params(), (1,), "baseline")
 
 
-def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_for(
-    world: World, prepared: RankingDataset, tmp_path: Path
-) -> None:
+def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_for(world, prepared, tmp_path):
     settings = {**TRAINING, "epochs": 0.01, "evaluations": 2}
     made = tiny_study(world, tmp_path, tmp_path / "cache", training=settings)
     expected = r"training\.evaluations: 2; expected at most one for each of the 1 batches of training\.epochs = 0\.01"
@@ -141,9 +135,7 @@ def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_f
             ask(made)
 
 
-def test_the_plan_knows_it_once_the_data_is_prepared(
-    world: World, prepared: RankingDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_knows_it_once_the_data_is_prepared(world, prepared, tmp_path, capsys):
     one, other = named(world, prepared, tmp_path, 3)
     found, expected = build_preview(one), build_preview(other)
     instances = other.training.instances
@@ -153,7 +145,7 @@ def test_the_plan_knows_it_once_the_data_is_prepared(
     assert f"training: 3 epochs; instances per run: {instances}\n" in capsys.readouterr().out
 
 
-def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
+def test_before_that_what_depends_on_it_is_unknown(tmp_path):
     places = (f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
     settings = [*(setting for setting in SMALL if "instances" not in setting), "training.epochs=2.5", *places]
     found = build_preview(load_study("quick", settings))
@@ -172,16 +164,14 @@ def test_before_that_what_depends_on_it_is_unknown(tmp_path: Path) -> None:
         assert line in lines
 
 
-def test_a_summary_of_the_data_says_it(
-    world: World, prepared: RankingDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_summary_of_the_data_says_it(world, prepared, tmp_path, capsys):
     one, other = named(world, prepared, tmp_path, 3)
     prepare_study_data(one)
     assert f" queries, {other.training.instances} instances per run\n" in capsys.readouterr().out
 
 
 @pytest.mark.long
-def test_its_cost_can_be_measured(world: World, prepared: RankingDataset, tmp_path: Path, fresh: Fresh) -> None:
+def test_its_cost_can_be_measured(world, prepared, tmp_path, fresh):
     made = tiny_study(world, tmp_path, fresh(), training={**TRAINING, "epochs": 2})
     assert all(each.training > 0 for each in measure_study_throughput(made, lambda line: None, seconds=0.1))
 
@@ -201,9 +191,7 @@ FILE = 'name = "small"\n[training]\nbatch_size = 32\nnegatives = 1\n'
         ("", ["training.epochs=0.5"], 0.5, 50_000),
     ],
 )
-def test_the_command_line_says_it_instead_of_the_file(
-    tmp_path: Path, own: str, overrides: list[str], epochs: float | None, instances: int
-) -> None:
+def test_the_command_line_says_it_instead_of_the_file(tmp_path, own, overrides, epochs, instances):
     file = tmp_path / "study.toml"
     file.write_text(f"{FILE}{own}\n")
     found = load_study(str(file), overrides).training
@@ -213,7 +201,7 @@ def test_the_command_line_says_it_instead_of_the_file(
 @pytest.mark.parametrize(
     "override", [[], ["training.learning_rate=1e-5"], ["training.epochs=2", "training.instances=64"]]
 )
-def test_both_in_one_place_are_refused(tmp_path: Path, override: list[str]) -> None:
+def test_both_in_one_place_are_refused(tmp_path, override):
     file = tmp_path / "study.toml"
     file.write_text(f"{FILE}instances = 64\nepochs = 2\n")
     with pytest.raises(UserError) as caught:

@@ -35,7 +35,7 @@ ENVIRONMENT = Environment(device="cpu", instruction_set="x86_64-any", torch="1",
     st.lists(st.integers(0, 8), min_size=5, max_size=5),
     st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 1.0]),
 )
-def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: list[int], share: float) -> None:
+def test_every_trial_fits_into_one_node(cores, threads, gpus, share):
     """The oracle puts trials into nodes one after the other."""
     wanted = {"CPU": float(threads)} | ({"GPU": share} if share else {})
     cluster = [node(CPU=float(c), GPU=float(g)) for c, g in zip(cores, gpus, strict=False)]
@@ -48,11 +48,11 @@ def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: li
     assert slots.compute_capacity(wanted, cluster) == max(1, total)
 
 
-def test_as_many_trials_fit_on_a_node_as_decimals_say() -> None:
+def test_as_many_trials_fit_on_a_node_as_decimals_say():
     assert slots.count_trials_per_node(node(GPU=0.3), {"GPU": 0.1}) == 3  # which 0.3 / 0.1 is not
 
 
-def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> None:
+def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds():
     other = ENVIRONMENT.model_copy(update={"instruction_set": "x86_64-amx"})
     nodes._reject_heterogeneous([ENVIRONMENT, ENVIRONMENT])
     with pytest.raises(UserError) as caught:
@@ -63,7 +63,7 @@ def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> Non
     assert "torch" not in text
 
 
-def test_a_folder_that_a_node_does_not_see_is_refused() -> None:
+def test_a_folder_that_a_node_does_not_see_is_refused():
     seen = nodes.NodeInfo(ENVIRONMENT, load_study("quick").training, [])
     nodes._reject_unshared_folders([seen, seen])
     with pytest.raises(UserError, match=r"cache\.folder: 1 of the 2 nodes .* do not see it; expected .* share"):
@@ -83,16 +83,14 @@ def test_a_folder_that_a_node_does_not_see_is_refused() -> None:
         (None, "local", None),
     ],
 )
-def test_the_address_is_the_studys_and_else_the_environments(
-    given: str | None, variable: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_is_the_studys_and_else_the_environments(given, variable, expected, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if variable is not None:
         monkeypatch.setenv("RAY_ADDRESS", variable)
     assert joining.get_cluster_address(load_study("quick", [f"resources.address={given or 'none'}"])) == expected
 
 
-def test_an_address_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_of_another_kind_is_refused(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "http://127.0.0.1:8265")
     with pytest.raises(UserError, match=r"^environment variable RAY_ADDRESS: 'http://.*; expected auto"):
         joining.get_cluster_address(load_study("quick"))
@@ -100,7 +98,7 @@ def test_an_address_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) 
         joining.get_cluster_address(load_study("quick", ["resources.address=ray://head:10001"]))
 
 
-def test_a_closed_port_is_known_at_once() -> None:
+def test_a_closed_port_is_known_at_once():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{closed.getsockname()[1]}"
@@ -108,7 +106,7 @@ def test_a_closed_port_is_known_at_once() -> None:
             joining.connect_to_cluster(load_study("quick"), place)
 
 
-def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path, monkeypatch):
     """Not one that misses a knock; with real Ray: tests/faults/test_cluster.py."""
     said: list[str] = []
     monkeypatch.setattr(joining, "_POLL_INTERVAL_S", 0.05)
@@ -130,7 +128,7 @@ def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monke
     assert said == [f"lost the head node of cluster 127.0.0.1:{port}; {safe}"]
 
 
-def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
+def test_nothing_is_set_in_the_environment_before_ray_is_started():
     code = (
         "import os; before = dict(os.environ); import study.execution.connect, study.execution.tuner\n"
         "changed = {name for name, _ in before.items() ^ os.environ.items()}\n"
@@ -141,7 +139,7 @@ def test_nothing_is_set_in_the_environment_before_ray_is_started() -> None:
 
 
 @pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.checkpoints"])
-def test_folders_that_go_with_the_job_are_refused(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_that_go_with_the_job_are_refused(key, tmp_path, monkeypatch):
     (tmp_path / "job").mkdir()
     monkeypatch.chdir(tmp_path / "job")
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps({"runtime_env": {"working_dir": "gcs://a.zip"}}))
@@ -162,7 +160,7 @@ class FakeTrial:
         self.temporary_state.ray_actor.__ray_call__ = SimpleNamespace(remote=lambda asked: None)
 
 
-def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch):
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
     rooms: list[int] = []
@@ -190,7 +188,7 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch: 
     assert rooms == [2, 5]
 
 
-def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch):
     """However soon it starts again: what else was on the node is waited for."""
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
@@ -249,18 +247,18 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeMonitor, FakeTrial, li
 
 
 @pytest.mark.parametrize("misses", [1, 2])
-def test_a_node_that_misses_a_knock_or_two_is_not_lost(misses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_misses_a_knock_or_two_is_not_lost(misses, monkeypatch):
     port, (watch, trial, said, rooms) = Port(monkeypatch), watched(monkeypatch)
     port.misses = misses
-    assert not watch.is_node_lost(trial)  # type: ignore[arg-type]
+    assert not watch.is_node_lost(trial)
     watch.on_step_begin(0, [])
     assert (port.knocks, said, rooms) == (misses + 1, [], [])
 
 
-def test_a_lost_node_that_answers_again_counts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_node_that_answers_again_counts_again(monkeypatch):
     port, (watch, trial, said, rooms) = Port(monkeypatch), watched(monkeypatch)
     port.misses = 3
-    assert watch.is_node_lost(trial)  # type: ignore[arg-type]
+    assert watch.is_node_lost(trial)
     port.misses = 1
     watch.on_step_begin(0, [])
     assert rooms == [2]
@@ -268,15 +266,15 @@ def test_a_lost_node_that_answers_again_counts_again(monkeypatch: pytest.MonkeyP
     assert rooms == [2, 4]
     assert said[1:] == ["1 node joined (2 in total)"]
     port.misses = 1
-    assert not watch.is_node_lost(trial)  # type: ignore[arg-type]
+    assert not watch.is_node_lost(trial)
     port.misses = 3
-    assert watch.is_node_lost(trial)  # type: ignore[arg-type]
+    assert watch.is_node_lost(trial)
     knocks, port.misses = port.knocks, 9
-    assert watch.is_node_lost(trial)  # type: ignore[arg-type]
+    assert watch.is_node_lost(trial)
     assert port.knocks == knocks + 1  # what is known to be lost is not waited for
 
 
-def test_a_run_is_named_by_what_it_has() -> None:
+def test_a_run_is_named_by_what_it_has():
     labels = {"variant": "T-LS", "epsilon": 0.2, "switch": 0.5, "rate": None, "seed": 0}
     assert format_run_name(labels) == "T-LS epsilon 0.2 switch 0.5 seed 0"
     assert format_run_name({"variant": "BM25", "epsilon": 0.0, "switch": None, "seed": None}) == "BM25"

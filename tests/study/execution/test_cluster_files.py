@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 CLUSTER = ROOT / "study" / "cluster"
 
 
-def test_ray_takes_the_cluster_file() -> None:
+def test_ray_takes_the_cluster_file():
     config = yaml.safe_load((CLUSTER / "cluster.yaml").read_text(encoding="utf-8"))
     filled = prepare_config(copy.deepcopy(config))
     validate_config(filled)
@@ -24,7 +24,7 @@ def test_ray_takes_the_cluster_file() -> None:
         validate_config(filled | {"cluster_names": "a"})
 
 
-def test_the_kubernetes_job_has_what_kuberay_requires() -> None:
+def test_the_kubernetes_job_has_what_kuberay_requires():
     job = yaml.safe_load((CLUSTER / "rayjob.yaml").read_text(encoding="utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
     assert "python -m study.run" in job["spec"]["entrypoint"]
@@ -39,18 +39,18 @@ def test_the_kubernetes_job_has_what_kuberay_requires() -> None:
     assert all({"groupName", "minReplicas", "maxReplicas"} <= group.keys() for group in cluster["workerGroupSpecs"])
 
 
-def test_versions_are_those_of_the_lock_file() -> None:
+def test_versions_are_those_of_the_lock_file():
     locked = dict(line.split("==") for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()[1:])
     job = yaml.safe_load((CLUSTER / "rayjob.yaml").read_text(encoding="utf-8"))
     assert job["spec"]["rayClusterSpec"]["rayVersion"] == locked["ray"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_the_slurm_script_is_a_script() -> None:
+def test_the_slurm_script_is_a_script():
     subprocess.run(["bash", "-n", str(CLUSTER / "slurm.sh")], check=True)
 
 
-def test_an_upload_holds_the_packages_and_study_files_alone(tmp_path: Path) -> None:
+def test_an_upload_holds_the_packages_and_study_files_alone(tmp_path):
     place = tmp_path / "project"
     shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(".git", ".venv", "results", ".*_cache", "build"))
     for name in ("results/quick/record.json", ".git/config", ".venv/bin/python", "wandb/run", "mine.toml", "data.tsv"):

@@ -61,7 +61,7 @@ def timed(request: TrialRequest, seconds: float) -> dict[str, Any]:
     return entry | {"summary": entry["summary"] | {name: seconds}}
 
 
-def test_best_scores_are_those_of_the_best_complete_configurations(tmp_path: Path) -> None:
+def test_best_scores_are_those_of_the_best_complete_configurations(tmp_path):
     _, screen = reported(tmp_path)
     made = scheduler(tmp_path)
     drive(made)
@@ -75,7 +75,7 @@ def test_best_scores_are_those_of_the_best_complete_configurations(tmp_path: Pat
 
 
 @pytest.mark.parametrize("stop_after", [5, 12])
-def test_a_resumed_study_begins_with_what_it_had(tmp_path: Path, stop_after: int) -> None:
+def test_a_resumed_study_begins_with_what_it_had(tmp_path, stop_after):
     reported(tmp_path, stop_after)
     again = Screen()
     ProgressReporter([scheduler(tmp_path)], again)
@@ -91,9 +91,7 @@ def test_a_resumed_study_begins_with_what_it_had(tmp_path: Path, stop_after: int
     assert done == sum(made.store.is_finished(run.id, "dev") for item in made.configurations for run in item.runs)
 
 
-def test_the_time_left_is_that_of_trials_after_the_last_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_time_left_is_that_of_trials_after_the_last_wait(tmp_path, monkeypatch, capsys):
     """Outputs of frozen layers are computed before the trials of a study, in a suite again for the next one."""
     now, made = 1000.0, scheduler(tmp_path)
     monkeypatch.setattr("time.monotonic", lambda: now)
@@ -110,9 +108,7 @@ def test_the_time_left_is_that_of_trials_after_the_last_wait(
     assert line.endswith(f"about {made.n_trials - 5} min left")
 
 
-def test_the_time_left_starts_from_the_recorded_trials_and_a_test_takes_its_own_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_left_starts_from_the_recorded_trials_and_a_test_takes_its_own_time(tmp_path, monkeypatch):
     seconds = {"dev": 600.0, "test": 60.0}
 
     for stop_after in (0, 7, 30, None):
@@ -133,7 +129,7 @@ def test_the_time_left_starts_from_the_recorded_trials_and_a_test_takes_its_own_
     assert done == made.count_trials()
 
 
-def test_lines_count_the_trials_and_what_ended_runs_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_count_the_trials_and_what_ended_runs_no_more(tmp_path, capsys):
     progress, screen = reported(tmp_path)
     lines = capsys.readouterr().out.splitlines()
     assert [int(line.split("/")[0]) for line in lines] == [*range(1, len(lines) + 1)]

@@ -4,13 +4,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.processes import Process, processes, tree
+from tests.processes import Process, heed_interruptions, processes, tree
 from tests.study.command import environment
 
 pytestmark = pytest.mark.slow
@@ -37,41 +36,21 @@ interruption.run_command(main)
 """
 
 
-def _heed_interruptions() -> None:
-    """A process in the background of a shell ignores SIGINT, and so do those that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-Start = Callable[[Path], "subprocess.Popen[str]"]
-
-
 @pytest.fixture
-def sessions() -> Iterator[Path]:
+def sessions():
     """A folder with a short path, as sockets need it, in which Ray leaves nothing."""
     with TemporaryDirectory(dir="/tmp") as folder:
         yield Path(folder) / "new"
         assert list(Path(folder).glob("new/*")) == []
 
 
-@pytest.fixture
-def start(tmp_path: Path, sessions: Path) -> Iterator[Start]:
+def begin(home: Path, sessions: Path) -> "subprocess.Popen[str]":
     """Starts a process in a home."""
-    started: list[subprocess.Popen[str]] = []
-
-    def begin(home: Path) -> "subprocess.Popen[str]":
-        own = {name: value for name, value in environment().items() if not name.startswith("RAY_")}
-        own |= {"HOME": str(home), "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(sessions)}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(
-            [sys.executable, "-c", CODE], text=True, cwd=tmp_path, env=own, preexec_fn=_heed_interruptions, **pipes
-        )
-        started.append(process)
-        return started[-1]
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+    own = {name: value for name, value in environment().items() if not name.startswith("RAY_")}
+    own |= {"HOME": str(home), "PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(sessions)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-c", CODE]
+    return subprocess.Popen(command, text=True, cwd=home.parent, env=own, preexec_fn=heed_interruptions, **pipes)
 
 
 def alive(those: set[Process]) -> set[Process]:
@@ -82,37 +61,35 @@ def alive(those: set[Process]) -> set[Process]:
     return left
 
 
-@pytest.mark.parametrize("writable", [True, False])
-def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(
-    writable: bool, start: Start, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("writable", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(writable, sessions, tmp_path):
     """A home that is a file takes nothing, whoever asks."""
     home = tmp_path / "home"
     home.mkdir() if writable else home.touch()
-    process = start(home)
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    assert said == "answers\n", process.communicate()[1]
-    children = tree(process.pid)
-    assert len(children) > 2
-    process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=30)
+    with begin(home, sessions) as process:
+        assert process.stdout.readline() == "answers\n", process.communicate()[1]
+        children = tree(process.pid)
+        assert len(children) > 2
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=30)
     assert (process.returncode, told) == (1, "a.command: interrupted by SIGTERM; rerun the same command\n")
     assert alive(children) == set()
-    if writable:
-        assert list(home.iterdir()) == []
+    assert not writable or list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_it_starts_is_no_crash(number: signal.Signals, start: Start, tmp_path: Path) -> None:
-    process = start(tmp_path)
-    deadline = time.monotonic() + 60
-    while len(children := tree(process.pid)) < 2:  # the first of Ray's processes is there
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, told = process.communicate(timeout=30)
-    what = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [(signal.SIGTERM, "interrupted by SIGTERM"), pytest.param(signal.SIGINT, "interrupted", marks=pytest.mark.long)],
+)
+def test_a_signal_while_it_starts_is_no_crash(number, what, sessions, tmp_path):
+    (tmp_path / "home").mkdir()
+    with begin(tmp_path / "home", sessions) as process:
+        deadline = time.monotonic() + 60
+        while len(children := tree(process.pid)) < 2:  # the first of Ray's processes is there
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=30)
     assert (process.returncode, told) == (1, f"a.command: {what}; rerun the same command\n")
     assert alive(children) == set()

@@ -1,7 +1,6 @@
 """Cores are never shared between trials."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from trainables.utils.errors import UserError
 
 
 @pytest.fixture(autouse=True)
-def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def four_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
 
 
@@ -26,17 +25,17 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         (["resources.concurrent=3"], 3),
     ],
 )
-def test_as_many_trials_as_the_cores_hold(settings: list[str], expected: int) -> None:
+def test_as_many_trials_as_the_cores_hold(settings, expected):
     assert get_local_concurrency(load_study("quick", settings)) == expected
 
 
 @pytest.mark.parametrize("settings", [["resources.concurrent=5"], ["resources.concurrent=3", "training.threads=2"]])
-def test_more_are_refused_in_one_line(settings: list[str]) -> None:
+def test_more_are_refused_in_one_line(settings):
     with pytest.raises(UserError, match=r"resources\.concurrent: \d; expected at most \d, what the 4 cores"):
         get_local_concurrency(load_study("quick", settings))
 
 
-def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path: Path) -> None:
+def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path):
     with pytest.raises(UserError, match=r"training\.threads: 5; expected at most 4, the cores of this machine; or res"):
         get_local_concurrency(load_study("quick", ["training.threads=5"]))
     folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
@@ -45,7 +44,7 @@ def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path:
     assert build_preview(load_study("quick", ["training.threads=5", "resources.address=head:6379", *folders]))["runs"]
 
 
-def test_a_variable_that_tune_refuses_is_named_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_tune_refuses_is_named_before_any_work(tmp_path, monkeypatch):
     study = load_study("quick", [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"])
     assert connect_or_check(study) is None
     monkeypatch.setenv("TUNE_RESULT_DIR", "/x")
@@ -55,7 +54,7 @@ def test_a_variable_that_tune_refuses_is_named_before_any_work(tmp_path: Path, m
     assert not list(tmp_path.iterdir())
 
 
-def test_a_preview_names_a_gpu_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_names_a_gpu_that_is_missing(tmp_path, monkeypatch):
     folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
     monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 0)
     monkeypatch.setattr("study.workflows.dry_run.ROCM_DEVICE", tmp_path / "none")

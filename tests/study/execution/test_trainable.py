@@ -15,14 +15,13 @@ from study.execution.trainable import StudyTrainable, TrialError
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking
 from tests.study.small import scheduler, study
-from tests.trainables.small import World
 
 CLOCK = {"seconds", "train/instances_per_second"}
 """What a record says of time, which is not repeated."""
 
 
 @pytest.fixture
-def requests(world: World, tmp_path: Path) -> dict[str, TrialRequest]:
+def requests(world, tmp_path):
     """Returns two requests of a study without records: of an untrained ranking and of a training."""
     shutil.copytree(world.cache / "prepared", tmp_path / "cache" / "prepared")
     begun = scheduler(world, study(world, tmp_path / "study", tmp_path / "cache"))
@@ -49,7 +48,7 @@ def without_clock(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["BM25", "BERT"])
-def test_a_trial_needs_no_folder_of_the_study(requests: dict[str, TrialRequest], tmp_path: Path, name: str) -> None:
+def test_a_trial_needs_no_folder_of_the_study(requests, tmp_path, name):
     """Its path is one that nobody can make; what the trial returns is a whole record elsewhere."""
     (tmp_path / "file").touch()
     found, request = result(requests[name], tmp_path / "file" / "study"), requests[name]
@@ -62,9 +61,7 @@ def test_a_trial_needs_no_folder_of_the_study(requests: dict[str, TrialRequest],
     assert len(scores) > 0
 
 
-def test_a_result_that_is_lost_on_the_way_costs_only_its_evaluation(
-    requests: dict[str, TrialRequest], tmp_path: Path
-) -> None:
+def test_a_result_that_is_lost_on_the_way_costs_only_its_evaluation(requests, tmp_path):
     """The driver was killed, or its disk was full, between the end of the trial and the record."""
     lost, found = (result(requests["BERT"], tmp_path / "study") for _ in range(2))
     assert found["scores"] == lost["scores"]
@@ -76,9 +73,7 @@ def test_a_result_that_is_lost_on_the_way_costs_only_its_evaluation(
     assert [*map(without_clock, before["history"])] == [*map(without_clock, after["history"])]
 
 
-def test_a_failure_brings_its_record_and_its_error(
-    requests: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_brings_its_record_and_its_error(requests, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise FloatingPointError("not finite")
 
@@ -93,9 +88,7 @@ def test_a_failure_brings_its_record_and_its_error(
     assert {"versions", "hardware", "commit", "config"} <= entry.keys()
 
 
-def test_a_fault_of_the_machine_brings_no_record(
-    requests: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_the_machine_brings_no_record(requests, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "/cache/x")
 
@@ -112,14 +105,12 @@ class UnreadableError(Exception):
 
 
 @pytest.mark.parametrize("kind", ["lock", "keyword"])
-def test_an_error_that_no_other_process_can_read_is_recorded_with_its_text(
-    requests: dict[str, TrialRequest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_an_error_that_no_other_process_can_read_is_recorded_with_its_text(requests, tmp_path, monkeypatch, kind):
     def fail(self: StudyTrainable) -> None:
         if kind == "keyword":
             raise UnreadableError(cause="a shape is wrong")
         error = ValueError("a shape is wrong")
-        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        error.lock = threading.Lock()
         raise error
 
     monkeypatch.setattr(StudyTrainable, "_work_with_repairs", fail)

@@ -24,7 +24,7 @@ def kept(scheduler: _KeepActorsAliveScheduler | None, ended: int) -> int:
     return int(controller._actor_cache.num_cached_objects)
 
 
-def test_a_place_that_is_idle_keeps_its_process() -> None:
+def test_a_place_that_is_idle_keeps_its_process():
     assert kept(None, 5) == 1
     assert kept(_KeepActorsAliveScheduler(3), 2) == 2
     assert kept(_KeepActorsAliveScheduler(3), 3) == kept(_KeepActorsAliveScheduler(3), 5) == 3
@@ -34,9 +34,7 @@ def test_a_place_that_is_idle_keeps_its_process() -> None:
     ("message", "expected"),
     [("The current node timed out during startup. This could happen ...", MachineError), ("no such thing", ValueError)],
 )
-def test_a_start_of_ray_that_takes_too_long_is_a_fault_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch, message: str, expected: type[Exception]
-) -> None:
+def test_a_start_of_ray_that_takes_too_long_is_a_fault_of_the_machine(monkeypatch, message, expected):
     def refuse(**settings: object) -> None:
         raise ValueError(message)
 
@@ -47,7 +45,7 @@ def test_a_start_of_ray_that_takes_too_long_is_a_fault_of_the_machine(
 
 
 @pytest.mark.slow  # it starts Ray
-def test_tune_hands_over_a_record_and_scores_and_keeps_neither_nor_a_credential(tmp_path: Path) -> None:
+def test_tune_hands_over_a_record_and_scores_and_keeps_neither_nor_a_credential(tmp_path):
     """Neither in memory nor in its files, which it writes here after each result; and Ray's are private."""
     results, session = tmp_path / "results", tmp_path / "session"
     code = f"""

@@ -54,22 +54,22 @@ def copy_of(place: str, folder: Path, log: Callable[[str], None] = pytest.fail) 
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(request, tmp_path):
     return some_place(request.param, tmp_path / "bucket")
 
 
-def test_what_one_machine_put_another_gets_byte_by_byte(place: str, tmp_path: Path) -> None:
+def test_what_one_machine_put_another_gets_byte_by_byte(place, tmp_path):
     for split in record.SPLITS:
         recorded(tmp_path / "one", "abc", split)
     recorded(tmp_path / "one", "bad", state="failed")
     for run_id, split in (("abc", "dev"), ("abc", "test"), ("bad", "dev")):
-        copy_of(place, tmp_path / "one").upload_evaluation(run_id, split)  # type: ignore[arg-type]
+        copy_of(place, tmp_path / "one").upload_evaluation(run_id, split)
     assert copy_of(place, tmp_path / "other").download("small") == ["abc", "bad"]
     assert files(tmp_path / "other") == files(tmp_path / "one")
     assert record.read_history(tmp_path / "other", "abc") == CURVE
 
 
-def test_only_what_is_not_finished_here_is_fetched(place: str, tmp_path: Path) -> None:
+def test_only_what_is_not_finished_here_is_fetched(place, tmp_path):
     for run_id in ("abc", "def"):
         recorded(tmp_path / "one", run_id)
         copy_of(place, tmp_path / "one").upload_evaluation(run_id, "dev")
@@ -83,9 +83,7 @@ def test_only_what_is_not_finished_here_is_fetched(place: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("count", range(3))
-def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
+def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(tmp_path, monkeypatch, count):
     place = some_place("memory", tmp_path)
     recorded(tmp_path / "one", "abc")
     said = list[str]()
@@ -108,7 +106,7 @@ def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(
     assert copy_of(place, tmp_path / "other").download("small") == ["abc"]
 
 
-def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_counts(tmp_path: Path) -> None:
+def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_counts(tmp_path):
     recorded(tmp_path / "one", "abc")
     code = """
 import os, signal, sys
@@ -130,7 +128,7 @@ RemoteRecords(sys.argv[1], Path(sys.argv[2]), print).upload_evaluation("abc", "d
 
 
 @pytest.mark.parametrize("name", ["record.json", "scores.parquet", "history.json"])
-def test_what_somebody_removed_there_is_not_taken_for_a_finished_run(place: str, tmp_path: Path, name: str) -> None:
+def test_what_somebody_removed_there_is_not_taken_for_a_finished_run(place, tmp_path, name):
     recorded(tmp_path / "one", "abc")
     copy_of(place, tmp_path / "one").upload_evaluation("abc", "dev")
     write(place, f"runs/abc/{name}", None)
@@ -138,7 +136,7 @@ def test_what_somebody_removed_there_is_not_taken_for_a_finished_run(place: str,
     assert record.is_run_finished(tmp_path / "other", "abc") == (name == "history.json")
 
 
-def test_a_damaged_record_there_counts_as_none_and_is_replaced(place: str, tmp_path: Path) -> None:
+def test_a_damaged_record_there_counts_as_none_and_is_replaced(place, tmp_path):
     recorded(tmp_path / "one", "abc")
     copy_of(place, tmp_path / "one").upload_evaluation("abc", "dev")
     write(place, "runs/abc/record.json", b'{"state": "fin')
@@ -150,7 +148,7 @@ def test_a_damaged_record_there_counts_as_none_and_is_replaced(place: str, tmp_p
     assert copy_of(place, tmp_path / "third").download("small") == ["abc"]
 
 
-def test_other_things_there_are_no_runs(place: str, tmp_path: Path) -> None:
+def test_other_things_there_are_no_runs(place, tmp_path):
     for path in ("runs/record.json", "runs/a/b/record.json", "runs/../record.json", "other/abc/record.json", "x"):
         write_to = tmp_path / "source"
         write_to.write_text("{}")
@@ -159,7 +157,7 @@ def test_other_things_there_are_no_runs(place: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path, seed: int) -> None:
+def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path, seed):
     """Killed on one machine after the other, each with an empty folder; no machine repeats what any one finished."""
     place, draw, started = some_place("memory", tmp_path), random.Random(seed), []
     whole = drive(scheduler(tmp_path / "whole"))
@@ -180,9 +178,7 @@ def test_a_study_goes_on_from_the_place_alone_on_a_fresh_machine(tmp_path: Path,
     assert names(started) == names(whole)
 
 
-def test_an_upload_that_fails_is_told_and_made_good_with_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_that_fails_is_told_and_made_good_with_the_next(tmp_path, monkeypatch):
     """A driver on another machine then finds all of it."""
     place, said = some_place("memory", tmp_path), list[str]()
     remote, reachable = copy_of(place, tmp_path / "one", said.append), False
@@ -210,7 +206,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(
     assert files(tmp_path / "other") == files(tmp_path / "one")
 
 
-def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path, monkeypatch):
     place, said = some_place("memory", tmp_path), list[str]()
     remote = copy_of(place, tmp_path / "one", said.append)
     whole = remote._storage.put_file
@@ -230,7 +226,7 @@ def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path: Path, monke
     assert said[-1].startswith("records not yet uploaded to output.remote (OSError: refused)")
 
 
-def test_during_an_outage_not_every_evaluation_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_during_an_outage_not_every_evaluation_waits_for_it(tmp_path, monkeypatch):
     said = list[str]()
     remote = copy_of(some_place("memory", tmp_path), tmp_path / "one", said.append)
 
@@ -244,7 +240,7 @@ def test_during_an_outage_not_every_evaluation_waits_for_it(tmp_path: Path, monk
     assert len(said) == 1
 
 
-def test_a_run_that_failed_in_the_copy_and_is_finished_here_replaces_it(place: str, tmp_path: Path) -> None:
+def test_a_run_that_failed_in_the_copy_and_is_finished_here_replaces_it(place, tmp_path):
     recorded(tmp_path / "one", "abc", state="failed")
     copy_of(place, tmp_path / "one").upload_all("offline")
     recorded(tmp_path / "one", "abc")
@@ -253,7 +249,7 @@ def test_a_run_that_failed_in_the_copy_and_is_finished_here_replaces_it(place: s
     assert record.is_run_finished(tmp_path / "other", "abc")
 
 
-def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> None:
+def test_a_place_named_later_gets_what_it_lacks(place, tmp_path):
     recorded(tmp_path / "one", "abc")
     recorded(tmp_path / "one", "bad", state="failed")
     for split in record.SPLITS:
@@ -264,7 +260,7 @@ def test_a_place_named_later_gets_what_it_lacks(place: str, tmp_path: Path) -> N
     assert files(tmp_path / "other").keys() == {name for name in files(tmp_path / "one") if "mirrored" not in name}
 
 
-def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path: Path) -> None:
+def test_that_a_server_has_a_run_is_known_on_other_machines(place, tmp_path):
     recorded(tmp_path / "one", "abc")
     write_json(tmp_path / "one/runs/abc" / get_marker_name("dev"), {"mode": "online"})
     copy_of(place, tmp_path / "one").upload_all("online")
@@ -272,7 +268,7 @@ def test_that_a_server_has_a_run_is_known_on_other_machines(place: str, tmp_path
     assert files(tmp_path / "other") == files(tmp_path / "one")
 
 
-def test_plan_and_report_are_put_there_and_replaced(place: str, tmp_path: Path) -> None:
+def test_plan_and_report_are_put_there_and_replaced(place, tmp_path):
     for version in (1, 2):
         planned(tmp_path / "one", version)
         write_json(tmp_path / "one/report/comparisons.json", [version])
@@ -289,7 +285,7 @@ def test_plan_and_report_are_put_there_and_replaced(place: str, tmp_path: Path) 
     assert (tmp_path / "one/queries.parquet").read_bytes() == b"own"
 
 
-def test_the_newer_plan_counts(place: str, tmp_path: Path) -> None:
+def test_the_newer_plan_counts(place, tmp_path):
     def version(folder: str) -> int:
         return int(json.loads((tmp_path / folder / "plan.json").read_text())["plan"]["version"])
 
@@ -306,9 +302,7 @@ def test_the_newer_plan_counts(place: str, tmp_path: Path) -> None:
     ("theirs", "found"),
     [({"name": "other"}, "results of the study 'other'"), ({"alpha": 0.1}, "version 1 of the plan differs")],
 )
-def test_another_study_or_another_plan_there_is_refused(
-    place: str, tmp_path: Path, theirs: dict[str, Any], found: str
-) -> None:
+def test_another_study_or_another_plan_there_is_refused(place, tmp_path, theirs, found):
     planned(tmp_path / "one", **theirs)
     copy_of(place, tmp_path / "one").upload_study()
     planned(tmp_path / "other")
@@ -318,7 +312,7 @@ def test_another_study_or_another_plan_there_is_refused(
     assert files(tmp_path / "other") == before
 
 
-def test_a_place_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / "plan.json").mkdir()
     with pytest.raises(UserError, match=r"output\.remote: cannot be read"):
         copy_of(str(tmp_path), tmp_path / "folder").download("small")
@@ -333,14 +327,8 @@ def test_a_place_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         ("nowhere://bucket", "a file system that fsspec knows"),
     ],
 )
-def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key: str, url: str, expected: str) -> None:
+def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key, url, expected):
     with pytest.raises(UserError, match=expected) as told:
         load_study(None, [f"{key}={url}"])
     assert not {"secret", "sec/ret", "me:"} & set(str(told.value).replace("@", " ").split())
     assert "ret@" not in str(told.value)
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    with pytest.raises(UserError, match="Install s3fs"):
-        load_study(None, ["output.remote=s3://bucket/x"])

@@ -61,7 +61,7 @@ writes = st.tuples(
 
 
 @given(st.lists(writes, max_size=8), st.lists(writes, max_size=8))
-def test_a_run_store_says_what_the_files_say(before: list[Any], during: list[Any]) -> None:
+def test_a_run_store_says_what_the_files_say(before, during):
     """Some records are there when it is made, the others come while it is in use."""
     with empty_folder() as folder:
         for number, written in enumerate(before):
@@ -99,18 +99,18 @@ def agree(run_store: RunStore, folder: Path) -> None:
     assert run_store.gpu_seconds == pytest.approx(gpu)
 
 
-def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_yet_has_no_records(tmp_path):
     assert RunStore(tmp_path / "study").list_run_ids() == []
 
 
-def test_other_things_among_the_runs_are_passed_over(tmp_path: Path) -> None:
+def test_other_things_among_the_runs_are_passed_over(tmp_path):
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(scores(1)))
     (tmp_path / "runs" / ".DS_Store").write_bytes(b"\0")
     (tmp_path / "runs" / "notes").mkdir()
     assert RunStore(tmp_path).list_run_ids() == ["a"]
 
 
-def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -> None:
+def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path):
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(scores(1)))
     run_store = RunStore(tmp_path)
     first = run_store.compute_per_query("a", METRIC)
@@ -122,7 +122,7 @@ def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["R4@2", "MAP", "MRR", "nDCG@3", "position", "Brier", "NLL", "ECE", "Spearman"])
-def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> None:
+def test_any_metric_is_computed_from_the_scores(tmp_path, name):
     frame = scores(1)
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
     run_store, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
@@ -132,7 +132,7 @@ def test_any_metric_is_computed_from_the_scores(tmp_path: Path, name: str) -> No
     assert run_store.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
 
 
-def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
+def test_other_metrics_take_lists_of_any_length(tmp_path):
     frame = scores(1).iloc[1:]
     frame.loc[1, "relevant"] = 1
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
@@ -142,9 +142,7 @@ def test_other_metrics_take_lists_of_any_length(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["STS", "STS/STS12", "STS/STS12/a"])
-def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_the_files(
-    tmp_path: Path, name: str
-) -> None:
+def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_the_files(tmp_path, name):
     frame = similarities("test", 1.0, 3)
     record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), encode_scores(frame))
     mixed = encode_scores(frame.sample(frac=1, random_state=1))
@@ -164,7 +162,7 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
 @pytest.mark.parametrize(
     "content", [b"", b'{"state": "fin', b"\xff\xfe", b"[]", b'{"state": 1}', b'{"state": "failed"}']
 )
-def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path: Path, name: str, content: bytes) -> None:
+def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path, name, content):
     for split in record.SPLITS:
         record.write_run_record(tmp_path, split, entry("a", split, 0.5, "cpu"), encode_scores(scores(1)))
     path = tmp_path / "runs" / "a" / name
@@ -176,7 +174,7 @@ def test_a_damaged_record_is_one_line_that_names_the_file(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("damage", ["short", "no file", "no column", "candidates", "label", "nan"])
-def test_damaged_scores_are_one_line_that_names_the_file(tmp_path: Path, damage: str) -> None:
+def test_damaged_scores_are_one_line_that_names_the_file(tmp_path, damage):
     frame = scores(1)
     if damage == "no column":
         frame = frame.drop(columns="score")

@@ -47,7 +47,7 @@ class Finished(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def original(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(world, tmp_path_factory):
     """The folder and the cache of a finished study."""
     place = tmp_path_factory.mktemp("exports")
     finish(world, place, "best")
@@ -67,12 +67,18 @@ def finish(world: World, place: Path, models: str | None) -> Finished:
 
 
 @pytest.fixture
-def finished(world: World, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finished:
+def finished(world, original, tmp_path, monkeypatch):
     """A copy of the study, which a test may damage."""
     monkeypatch.syspath_prepend(world.cache.parent / "site")
     place = tmp_path / "place"
     shutil.copytree(original, place, symlinks=True)
     return finish(world, place, "best")
+
+
+@pytest.fixture(scope="module")
+def intact(world, original):
+    """The study itself, which a test leaves as it is."""
+    return finish(world, original, "best")
 
 
 COMMAND = "python -m study.export quick 'name=`a`  <b>' LS --to FOLDER"
@@ -89,17 +95,17 @@ def load(folder: Path) -> CrossEncoder:
     return CrossEncoder(str(folder), device="cpu", trust_remote_code=True)
 
 
-def test_the_best_seed_of_each_system_is_kept(finished: Finished) -> None:
-    kept = {path.name for path in (finished.study.folder / "models").iterdir()}
-    store = RunStore(finished.study.folder)
+def test_the_best_seed_of_each_system_is_kept(intact):
+    kept = {path.name for path in (intact.study.folder / "models").iterdir()}
+    store = RunStore(intact.study.folder)
     assert len(kept) == 2
-    for item in finished.scheduler.select_for_test().values():
+    for item in intact.scheduler.select_for_test().values():
         if item.name in ("BERT", "LS"):
             values = [store.compute_overall(run.id, "R5@1") for run in item.runs]
-            assert is_model_kept(finished.study.folder, item.runs[int(np.argmax(values))].id)
+            assert is_model_kept(intact.study.folder, item.runs[int(np.argmax(values))].id)
 
 
-def test_all_seeds_are_kept_on_request_and_none_without(world: World, original: Path, tmp_path: Path) -> None:
+def test_all_seeds_are_kept_on_request_and_none_without(world, original, tmp_path):
     for models, count in (("all", 4), (None, 0)):
         place = tmp_path / str(models)
         shutil.copytree(original, place, symlinks=True)
@@ -108,7 +114,7 @@ def test_all_seeds_are_kept_on_request_and_none_without(world: World, original: 
         assert len([*made.study.folder.glob("models/*")]) == count
 
 
-def test_weights_are_not_evicted_before_they_are_kept(world: World, original: Path, tmp_path: Path) -> None:
+def test_weights_are_not_evicted_before_they_are_kept(world, original, tmp_path):
     shutil.copytree(original, tmp_path / "place", symlinks=True)
     made = finish(world, tmp_path / "place", "best")
     assert made.scheduler.list_needed_checkpoints() == set()
@@ -116,9 +122,7 @@ def test_weights_are_not_evicted_before_they_are_kept(world: World, original: Pa
     assert len(made.scheduler.list_needed_checkpoints()) == 2
 
 
-def test_the_card_has_what_the_hub_reads_and_what_the_study_found(
-    finished: Finished, world: World, tmp_path: Path
-) -> None:
+def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished, world, tmp_path):
     export(finished, tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     metadata = yaml.safe_load(card.split("---\n")[1])
@@ -139,7 +143,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(
     assert "@software{ranker_studies," in card
     assert "Penha and Hauff" in card.split("## Citation")[1]
     code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(tmp_path / "model"))
-    exec(code, found := {})  # type: ignore[var-annotated]
+    exec(code, found := {})
     queries, documents = (set(texts) for texts in zip(*found["pairs"], strict=True))
     assert queries <= {*world.prepared.read_queries()["text"]}
     assert len(documents) == found["scores"].size == 2
@@ -148,7 +152,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(
     assert (last.type, last.content) == ("code_block", f"{COMMAND}\n")
 
 
-def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: Finished, tmp_path: Path) -> None:
+def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished, tmp_path):
     """Kept; damaged there and taken from the cache; nowhere and trained again: the same file."""
     texts = [("numbers of a list", "Return the numbers."), ("a", "b c d")]
     folder, hashes, logs = finished.study.folder, list[bytes](), list[list[str]]()
@@ -170,7 +174,7 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished: F
     np.testing.assert_array_equal(*scores)
 
 
-def test_reranking_the_candidates_of_a_study_gives_its_scores(finished: Finished, world: World, tmp_path: Path) -> None:
+def test_reranking_the_candidates_of_a_study_gives_its_scores(finished, world, tmp_path):
     """The source's whole documents, of which the study's model read 12 words, and pairs that are too long."""
     run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
     assert api.export(finished.study, "LS", tmp_path / "model", seed=1) == tmp_path / "model"
@@ -194,9 +198,7 @@ def test_reranking_the_candidates_of_a_study_gives_its_scores(finished: Finished
     assert compare_scores(np.array(expected), recorded["score"].to_numpy(), recorded["query_id"].tolist()).is_passed
 
 
-def test_a_folder_of_results_is_enough_to_name_a_study(
-    finished: Finished, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_results_is_enough_to_name_a_study(finished, world, tmp_path, capsys):
     """The same model as with the study's settings; the copy of the study is one that a user could have written."""
     folder, cache = finished.study.folder, f"cache.folder={finished.study.cache_folder}"
     arguments = [str(folder), "LS", "--seed=1", f"--to={tmp_path}/model", cache]
@@ -223,14 +225,14 @@ def test_a_folder_of_results_is_enough_to_name_a_study(
     assert load_one_study(str(folder), [cache]) == load_one_study(str(folder.parent), [cache], "study")
 
 
-def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Path) -> None:
+def test_an_ensemble_has_a_model_for_each_seed(finished, tmp_path):
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     folder = tmp_path / "ensemble"
     export_models(finished.study, finished.analysis, runs, folder, "python -m study.export", lambda line: None)
     assert json.loads((folder / "ensemble.json").read_text("utf-8")) == {"models": ["seed-1", "seed-2"]}
     card = (folder / "README.md").read_text(encoding="utf-8")
     code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(folder))
-    exec(code, found := {})  # type: ignore[var-annotated]
+    exec(code, found := {})
     alone = [load(folder / name).predict(found["pairs"]) for name in ("seed-1", "seed-2")]
     np.testing.assert_allclose(found["scores"], np.mean(alone, axis=0), rtol=1e-6)
     (row,) = (row for row in finished.analysis.ensembles if row.system == "LS")
@@ -238,7 +240,7 @@ def test_an_ensemble_has_a_model_for_each_seed(finished: Finished, tmp_path: Pat
     assert ModelCard(card).data.eval_results[0].metric_value == pytest.approx(row.value)
 
 
-def test_a_model_with_other_scores_than_those_of_the_record_is_not_written(finished: Finished, tmp_path: Path) -> None:
+def test_a_model_with_other_scores_than_those_of_the_record_is_not_written(finished, tmp_path):
     run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
     path = get_scores_path(finished.study.folder, run.specification.id, "test")
     scores = pd.read_parquet(path)
@@ -266,9 +268,7 @@ QUERIES = [f"q{number // 10}" for number in range(60)]
         (np.full(60, 6.0), 1e-3, False),
     ],
 )
-def test_scores_agree_up_to_rounding_relative_to_their_spread(
-    recorded: np.ndarray, change: float, is_passed: bool
-) -> None:
+def test_scores_agree_up_to_rounding_relative_to_their_spread(recorded, change, is_passed):
     changed = recorded + change * np.where(np.arange(60) % 2, 1, -1)
     check = compare_scores(changed, recorded, QUERIES)
     assert check.is_passed == is_passed
@@ -276,12 +276,12 @@ def test_scores_agree_up_to_rounding_relative_to_their_spread(
     assert (check.n_swapped == 0) or not np.array_equal(*ranked)
 
 
-def test_the_order_of_documents_is_compared_within_queries() -> None:
+def test_the_order_of_documents_is_compared_within_queries():
     check = compare_scores(np.array([1.0, 2.0, 3.0, 9.0]), np.array([2.0, 1.0, 3.0, -9.0]), ["a", "a", "a", "b"])
     assert (check.n_pairs, check.n_swapped) == (3, 1)
 
 
-def test_other_weights_than_those_of_the_record_are_refused(finished: Finished, tmp_path: Path) -> None:
+def test_other_weights_than_those_of_the_record_are_refused(finished, tmp_path):
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     other = runs[0]._replace(summary=runs[0].summary | {"weights": "0" * 64})
     with pytest.raises(MachineError, match="are not those of the study"):
@@ -298,11 +298,11 @@ def test_other_weights_than_those_of_the_record_are_refused(finished: Finished, 
         ("LS", 9, "--seed: 9; expected a seed that LS was tested with: 1, 2"),
     ],
 )
-def test_a_system_or_seed_without_a_model(finished: Finished, system: str, seed: int | None, message: str) -> None:
+def test_a_system_or_seed_without_a_model(intact, system, seed, message):
     with pytest.raises(UserError, match=message):
-        select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, system), seed)
+        select_run(intact.study, list_chosen_runs(intact.study, intact.analysis, system), seed)
 
 
-def test_an_existing_folder_is_not_written_to(finished: Finished, tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_written_to(intact, tmp_path):
     with pytest.raises(UserError, match=r"--to: .* exists; expected a folder that does not exist yet"):
-        export(finished, tmp_path)
+        export(intact, tmp_path)

@@ -13,12 +13,10 @@ from analysis.tables.main import build_report_data
 from study.models.chosen import list_chosen_runs
 from study.models.upload import check_repository, check_tracking, log_artifacts
 from study.plan.analysis_plan import register_plan
-from study.tracking import Tracking, WandbLogger
-from tests.study.models.hub import KEY, Hub, serve_hub
+from study.tracking import WandbLogger
+from tests.study.models.hub import KEY, serve_hub
 from tests.study.small import conduct, scheduler, study
-from tests.trainables.small import Fresh, World
 from trainables.utils.errors import MachineError, UserError
-from wandb_server import Server
 
 SCRIPT = """
 import sys
@@ -35,13 +33,13 @@ sys.exit(report_errors("study.export", run))
 
 
 @pytest.fixture(scope="module")
-def hub():  # type: ignore[no-untyped-def]
+def hub():
     with serve_hub() as running:
         yield running
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder with a card, a binary file and a folder below it."""
     (tmp_path / "model" / "1_Pooling").mkdir(parents=True)
     (tmp_path / "model" / "README.md").write_text("---\nlibrary_name: sentence-transformers\n---\n# A model\n")
@@ -59,7 +57,7 @@ def push(folder: Path, url: str, key: str | None, name: str = "me/ranker") -> su
     return subprocess.run(command, capture_output=True, text=True, env=kept | given, timeout=120, check=False)
 
 
-def test_the_folder_is_in_a_private_repository(hub: Hub, folder: Path) -> None:
+def test_the_folder_is_in_a_private_repository(hub, folder):
     result = push(folder, hub.url, KEY)
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{hub.url}/me/ranker\n"
@@ -75,9 +73,7 @@ def test_the_folder_is_in_a_private_repository(hub: Hub, folder: Path) -> None:
         ("hf_wrong", 1, "but not in the repository me/ranker: "),
     ],
 )
-def test_a_missing_and_a_wrong_key_are_one_line(
-    hub: Hub, folder: Path, key: str | None, status: int, message: str
-) -> None:
+def test_a_missing_and_a_wrong_key_are_one_line(hub, folder, key, status, message):
     result = push(folder, hub.url, key)
     assert result.returncode == status
     assert message in result.stderr
@@ -85,7 +81,7 @@ def test_a_missing_and_a_wrong_key_are_one_line(
     assert "hf_wrong" not in result.stderr
 
 
-def test_a_hub_that_does_not_answer_is_one_line(folder: Path) -> None:
+def test_a_hub_that_does_not_answer_is_one_line(folder):
     result = push(folder, "http://127.0.0.1:9", KEY)
     assert result.returncode == 1
     assert "the model is in" in result.stderr
@@ -93,14 +89,12 @@ def test_a_hub_that_does_not_answer_is_one_line(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ranker", "me/my/ranker", "me/", "me/a b"])
-def test_the_name_of_a_repository_has_two_parts(name: str) -> None:
+def test_the_name_of_a_repository_has_two_parts(name):
     with pytest.raises(UserError, match=r"--push: .*; expected a repository as OWNER/NAME"):
         check_repository(name)
 
 
-def test_an_artifact_belongs_to_the_run_that_trained_the_model(
-    world: World, fresh: Fresh, server: Server, tracking: Tracking, folder: Path
-) -> None:
+def test_an_artifact_belongs_to_the_run_that_trained_the_model(world, fresh, server, tracking, folder):
     wandb.teardown()  # an earlier test of this process may have talked to another server
     changes = {"seeds": [1], "variants": ["BERT", "LS"], "search": {"epsilon": [0.2], "n_configurations": {"LS": 1}}}
     settings = {"mode": "online", "project": tracking.project}

@@ -12,6 +12,8 @@ from study.config.loader import Study, load_study
 from study.config.sources import list_shipped_studies
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan, check_changes, register_plan
+from study.plan.diff import list_changed_settings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
@@ -30,7 +32,7 @@ def comparisons(plan: dict[str, Any]) -> list[list[str]]:
     return [pair for family in plan["families"] for pair in family["comparisons"]]
 
 
-def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path: Path) -> None:
+def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path):
     """The plan that was declared before the results is lost."""
     register_plan(study(), MODEL, tmp_path / "results")
     (tmp_path / "results/runs/a").mkdir(parents=True)
@@ -40,7 +42,7 @@ def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path: Path) -> 
         register_plan(study(), MODEL, tmp_path / "results")
 
 
-def test_all_comparisons_are_declared() -> None:
+def test_all_comparisons_are_declared():
     plan = build_plan(study(), MODEL)
     assert {family["name"]: family["comparisons"] for family in plan["families"]} == {
         "variants": ALL,
@@ -50,20 +52,20 @@ def test_all_comparisons_are_declared() -> None:
     assert "exploratory" not in plan
 
 
-def test_no_comparison_names_a_system_that_is_not_run() -> None:
+def test_no_comparison_names_a_system_that_is_not_run():
     plan = build_plan(study(variants=["BERT", "T-WSLS"]), MODEL)
     assert comparisons(plan) == [["T-WSLS", "BERT"], ["BERT", "BM25"], ["BERT", "untrained"]]
     assert comparisons(build_plan(study(variants=["BERT"]), MODEL)) == [["BERT", "BM25"], ["BERT", "untrained"]]
 
 
-def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path: Path) -> None:
+def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path):
     plan, plan_hash, _ = register_plan(study(), MODEL, tmp_path / "results")
     assert plan_hash == hash_json(plan)
     assert read_json(tmp_path / "results/plan.json") == {"plan": plan, "hash": plan_hash}
     assert json.loads(json.dumps(plan)) == plan
 
 
-def test_names_of_model_and_data_are_next_to_the_plan_and_in_neither_plan_nor_hash(tmp_path: Path) -> None:
+def test_names_of_model_and_data_are_next_to_the_plan_and_in_neither_plan_nor_hash(tmp_path):
     setup = {"model": "org/bert", "data": "docstrings", "date": "2026-07-31", "commit": None}
     plan, plan_hash, _ = register_plan(study(), MODEL, tmp_path, setup=setup)
     assert plan_hash == register_plan(study(), MODEL, tmp_path / "without").hash
@@ -75,7 +77,7 @@ def test_names_of_model_and_data_are_next_to_the_plan_and_in_neither_plan_nor_ha
     assert read_json(tmp_path / "plan.json")["setup"] == later
 
 
-def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -> None:
+def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path):
     first = register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").stat()
     assert register_plan(study(), MODEL, tmp_path) == first
@@ -95,27 +97,27 @@ def test_the_same_settings_are_the_same_plan_and_touch_nothing(tmp_path: Path) -
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_where_a_study_runs_is_not_part_of_its_plan(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_where_a_study_runs_is_not_part_of_its_plan(tmp_path, change):
     assert register_plan(study(), MODEL, tmp_path) == register_plan(study(**change), MODEL, tmp_path)
 
 
 CHANGES: dict[str, dict[str, Any]] = {
     "seeds": {"seeds": [1, 2]},
     "metric": {"analysis": {"metric": "R10@2"}},
-    "correction": {"analysis": {"correction": "holm"}},
     "alpha": {"analysis": {"alpha": 0.01}},
     "margin": {"analysis": {"margin": 0.005}},
     "queries": {"task": {"test_queries": 7}},
     "training": {"training": {"instances": 128, "batch_size": 32, "negatives": 1}},
     "search": {"search": {"n_configurations": {"LS": 1}}},
     "confirmation": {"confirm": {"seeds": [11, 12]}},
+    "groups": {"confirm": {"seeds": [11, 12, 13, 14], "group_size": 2}},
     "race": {"search": {"pruning": "race"}},
     "budget": {"search": {"hours": 2.0}},
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> None:
+def test_changed_settings_are_the_next_version(tmp_path, name):
     first, first_hash, none = register_plan(study(), MODEL, tmp_path)
     assert none == []
     second, second_hash, changes = register_plan(study(**CHANGES[name]), MODEL, tmp_path)
@@ -129,7 +131,7 @@ def test_changed_settings_are_the_next_version(tmp_path: Path, name: str) -> Non
     assert back["settings"] == first["settings"]
 
 
-def test_pooled_seeds_are_part_of_the_plan() -> None:
+def test_pooled_seeds_are_part_of_the_plan():
     own, pooled = (build_plan(study(analysis={"seeds": how}), MODEL) for how in ("own", "pooled"))
     assert own == build_plan(study(), MODEL)
     assert (pooled["seed_variance"], pooled["settings"]["analysis"]["seeds"]) == ("pooled", "pooled")
@@ -139,13 +141,13 @@ def test_pooled_seeds_are_part_of_the_plan() -> None:
 NAMED = [["T-WSLS", "WSLS"], ["WSLS", "LS"]]
 
 
-def test_named_comparisons_follow_the_given_ones_in_their_family() -> None:
+def test_named_comparisons_follow_the_given_ones_in_their_family():
     variants, sanity = build_plan(study(analysis={"comparisons": NAMED}), MODEL)["families"]
     assert (variants["name"], variants["comparisons"]) == ("variants", ALL + NAMED)
     assert sanity == build_plan(study(), MODEL)["families"][1]
 
 
-def test_comparisons_on_dev_are_a_family_of_their_own() -> None:
+def test_comparisons_on_dev_are_a_family_of_their_own():
     settings = {"comparisons": NAMED, "correction": "holm"}
     before = build_plan(study(analysis=settings), MODEL)
     plan = build_plan(study(analysis=settings | {"dev_comparisons": True}), MODEL)
@@ -156,20 +158,16 @@ def test_comparisons_on_dev_are_a_family_of_their_own() -> None:
     assert [family["name"] for family in build_plan(study(**alone), MODEL)["families"]] == ["sanity"]
 
 
-def test_comparisons_on_dev_of_encoders_are_by_the_metric_of_the_study() -> None:
-    families = build_plan(load_study("gs-infonce", ["analysis.dev_comparisons=true"]), MODEL)["families"]
+def test_named_comparisons_of_encoders_are_in_both_families_and_on_dev_by_the_metric_of_the_study():
+    settings = ['variants=["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]', "analysis.dev_comparisons=true"]
+    settings.append('analysis.comparisons=[["T-GS-InfoNCE", "GS-InfoNCE"]]')
+    families = build_plan(load_study("gs-infonce", settings), MODEL)["families"]
+    assert [family["comparisons"][-1] for family in families[:2]] == [["T-GS-InfoNCE", "GS-InfoNCE"]] * 2
     assert families[-1]["comparisons"] == families[0]["comparisons"]
     assert "metrics" not in families[-1]
 
 
-def test_named_comparisons_of_encoders_are_in_both_families() -> None:
-    variants = 'variants=["SimCSE", "GS-InfoNCE", "T-GS-InfoNCE"]'
-    made = load_study("gs-infonce", [variants, 'analysis.comparisons=[["T-GS-InfoNCE", "GS-InfoNCE"]]'])
-    families = build_plan(made, MODEL)["families"]
-    assert [family["comparisons"][-1] for family in families[:2]] == [["T-GS-InfoNCE", "GS-InfoNCE"]] * 2
-
-
-def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_taken_away(tmp_path: Path) -> None:
+def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_taken_away(tmp_path):
     register_plan(study(analysis={"comparisons": NAMED[:1]}), MODEL, tmp_path)
     write_test_scores(tmp_path)
     plan = register_plan(study(analysis={"comparisons": NAMED}), MODEL, tmp_path).document
@@ -187,12 +185,6 @@ def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_take
     assert read_plan(tmp_path / "plan.json").document == plan
 
 
-def test_another_model_is_another_version(tmp_path: Path) -> None:
-    register_plan(study(), MODEL, tmp_path)
-    plan = register_plan(study(), "sha256:1", tmp_path).document
-    assert plan["version"] == 2
-
-
 def write_test_scores(folder: Path) -> Path:
     path = folder / "runs" / "abc" / "test.json"
     path.parent.mkdir(parents=True)
@@ -200,7 +192,7 @@ def write_test_scores(folder: Path) -> Path:
     return path
 
 
-def test_what_is_added_before_any_test_score_is_declared_like_the_rest(tmp_path: Path) -> None:
+def test_what_is_added_before_any_test_score_is_declared_like_the_rest(tmp_path):
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     (tmp_path / "runs" / "abc").mkdir(parents=True)
     (tmp_path / "runs" / "abc" / "record.json").write_text("{}")  # a run, but none on the test set
@@ -209,7 +201,7 @@ def test_what_is_added_before_any_test_score_is_declared_like_the_rest(tmp_path:
     assert "exploratory" not in second
 
 
-def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path) -> None:
+def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path):
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
     scores = write_test_scores(tmp_path)
@@ -221,7 +213,7 @@ def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path: Path
     assert (fourth["version"], register_plan(study(seeds=[1, 2]), MODEL, tmp_path).document) == (4, fourth)
 
 
-def test_label_noise_is_part_of_the_plan(tmp_path: Path) -> None:
+def test_label_noise_is_part_of_the_plan(tmp_path):
     assert build_plan(study(), MODEL)["label_noise"] is None
     register_plan(study(), MODEL, tmp_path)
     noisy = register_plan(study(task={"label_noise": 0.2}), MODEL, tmp_path)
@@ -234,7 +226,7 @@ def test_label_noise_is_part_of_the_plan(tmp_path: Path) -> None:
         register_plan(study(task={"label_noise": 0.4}), MODEL, tmp_path)
 
 
-def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
+def test_another_studys_folder_is_refused(tmp_path):
     register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").read_bytes()
     with pytest.raises(UserError, match="results of the study 'small'; expected those of 'other'"):
@@ -242,7 +234,7 @@ def test_another_studys_folder_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "plan.json").read_bytes() == before
 
 
-def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_other_things_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(UserError, match="a folder with other files; expected an empty folder"):
         register_plan(study(), MODEL, tmp_path)
@@ -250,23 +242,19 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"plan": {}}', "\udcff"])
-def test_a_plan_json_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_plan_json_of_something_else_is_refused(tmp_path, content):
     (tmp_path / "plan.json").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(UserError, match="expected"):
         register_plan(study(), MODEL, tmp_path)
 
 
-def test_an_empty_folder_is_welcome(tmp_path: Path) -> None:
-    assert register_plan(study(), MODEL, tmp_path).document["version"] == 1
-
-
 @pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
-def test_the_analysis_understands_the_plan_of_every_shipped_study(name: str) -> None:
+def test_the_analysis_understands_the_plan_of_every_shipped_study(name):
     plan = build_plan(load_study(name), MODEL)
     assert Plan.model_validate(plan).metric == plan["metric"]
 
 
-def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> None:
+def test_once_test_scores_exist_only_variants_may_be_added(tmp_path):
     register_plan(study(variants=["BERT", "LS"]), MODEL, tmp_path)
     write_test_scores(tmp_path)
     for change in (
@@ -284,7 +272,7 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> No
 DATA = {"fingerprint": "a", "splits": {split: {"queries": 2} for split in ("dev", "test")}}
 
 
-def test_a_start_that_would_be_refused_is_found_without_a_start(tmp_path: Path) -> None:
+def test_a_start_that_would_be_refused_is_found_without_a_start(tmp_path):
     """An automatic precision and word vectors are resolved only by a start, which finds whether they changed."""
     place = {"output": {"folder": str(tmp_path)}, "variants": ["BERT", "LS"]}
     check_changes(study(**place), MODEL, DATA)
@@ -306,7 +294,7 @@ def test_a_start_that_would_be_refused_is_found_without_a_start(tmp_path: Path) 
     assert read_plan(tmp_path / "plan.json").document == before
 
 
-def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:
+def test_the_metric_stands_from_the_first_record_on(tmp_path):
     register_plan(study(), MODEL, tmp_path)
     (tmp_path / "runs" / "abc").mkdir(parents=True)
     (tmp_path / "runs" / "abc" / "record.json").write_text("{}")
@@ -315,8 +303,42 @@ def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:
     register_plan(study(seeds=[1, 2]), MODEL, tmp_path)
 
 
-def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path: Path) -> None:
+def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path):
     (tmp_path / "error.log").write_text("no disk")
     (tmp_path / ".plan.json.0123").write_text("{")
     (tmp_path / ".cache").mkdir()
     register_plan(study(cache={"folder": str(tmp_path / ".cache")}), MODEL, tmp_path)
+
+
+TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, []),
+        ({"search": {"epsilon": [0.2, 0.3]}}, ["search.epsilon [0.1, 0.2, 0.3, 0.4] -> [0.2, 0.3]"]),
+        ({"training": TRAINING | {"instances": 128}}, ["training.instances 64 -> 128"]),
+        ({"task": RankerTaskSettings(dev_queries=7).model_dump()}, ["task.dev_queries none -> 7"]),
+        ({"analysis": {"correction": "holm"}}, ['analysis.correction "bonferroni" -> "holm"']),
+        ({"output": {"folder": "elsewhere"}}, []),
+        ({"search": {"round_size": 3}}, ["search.round_size 2 -> 3"]),
+        ({"seeds": [1], "variants": ["BERT"]}, ["seeds [1, 2, 3, 4, 5] -> [1]", "variants"]),
+    ],
+)
+def test_what_changed_is_told_with_old_and_new_value(changed, expected):
+    found = list_changed_settings(build_plan(study(), MODEL), build_plan(study(**changed), MODEL))
+    assert len(found) == len(expected)
+    assert all(line.startswith(wanted) for line, wanted in zip(found, expected, strict=True))
+
+
+def test_a_long_value_is_cut():
+    (line,) = list_changed_settings(build_plan(study(), MODEL), build_plan(study(seeds=list(range(100))), MODEL))
+    assert len(line) < 120
+    assert line.endswith("...")
+
+
+def test_new_data_are_a_change():
+    splits = {split: {"queries": 3} for split in ("dev", "test")}
+    old, new = (build_plan(study(), MODEL, {"fingerprint": name, "splits": splits}) for name in "ab")
+    assert list_changed_settings(old, new) == ['data.fingerprint "a" -> "b"']

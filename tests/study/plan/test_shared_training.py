@@ -47,7 +47,7 @@ variants = st.builds(
 
 
 @given(st.lists(variants, max_size=8), st.integers(1, 8))
-def test_distinct_instances_are_the_union_of_all_segments(chosen: list[LabelSmoothing], batches: int) -> None:
+def test_distinct_instances_are_the_union_of_all_segments(chosen, batches):
     assert count_distinct_instances(chosen, batches * BATCH, BATCH) == union(chosen, batches * BATCH)
 
 
@@ -114,14 +114,7 @@ spaces = st.sampled_from(
 
 
 @given(st.data(), grids, spaces, st.integers(1, 9), st.integers(1, 3), st.sampled_from([(), (7, 8)]))
-def test_every_choice_of_a_search_lies_within_the_bounds(
-    data: st.DataObject,
-    grid: tuple[list[float], list[float]],
-    space: dict[str, Any],
-    batches: int,
-    seeds: int,
-    fresh: tuple[int, ...],
-) -> None:
+def test_every_choice_of_a_search_lies_within_the_bounds(data, grid, space, batches, seeds, fresh):
     """With fresh seeds: of the defaults, and of any winner."""
     names = sorted(data.draw(st.sets(st.sampled_from(["LS", "T-LS"]), min_size=1)))
     whole = study_of(batches, grid, dict.fromkeys(names, 1), **space)
@@ -148,18 +141,18 @@ def test_every_choice_of_a_search_lies_within_the_bounds(
             assert shared == Bounds(search[0], search[0])
 
 
-def test_sharing_saves_at_most_everything_before_the_latest_switch_point() -> None:
+def test_sharing_saves_at_most_everything_before_the_latest_switch_point():
     study = study_of(8, ([0.1, 0.2, 0.3], [0.25, 0.5]), {"LS": 1, "T-LS": 3}, seeds=2)
     assert bound_instances_without_sharing(study) == (2 * 5 * 32,) * 2
     assert bound_instances_with_sharing(study) == (2 * (5 * 32 - 3 * 16), 2 * 5 * 32)
 
 
-def test_switch_points_in_one_batch_may_save_a_whole_run() -> None:
+def test_switch_points_in_one_batch_may_save_a_whole_run():
     study = study_of(4, ([0.1, 0.2], [0.3, 0.31]), {"T-LS": 2})
     assert bound_instances_with_sharing(study) == (16, 3 * 16)
 
 
-def test_a_confirmation_trains_the_defaults_and_at_most_one_run_more_for_each_variant() -> None:
+def test_a_confirmation_trains_the_defaults_and_at_most_one_run_more_for_each_variant():
     whole = study_of(8, ([0.2], [0.5]), {"LS": 1, "T-LS": 1})
     search = bound_instances_with_sharing(whole)
     study = whole.model_copy(update={"confirm": ConfirmSettings(seeds=(7, 8))})
@@ -168,7 +161,7 @@ def test_a_confirmation_trains_the_defaults_and_at_most_one_run_more_for_each_va
     assert bound_instances_without_sharing(study) == ((3 + 2 * 3) * 32, (3 + 2 * 5) * 32)
 
 
-def test_a_whole_grid_leaves_no_choice() -> None:
+def test_a_whole_grid_leaves_no_choice():
     """1 baseline, 2 columns of a whole run and tails of 3/4 and 1/2."""
     found = bound_instances_with_sharing(study_of(8, ([0.1, 0.2], [0.25, 0.5]), {"LS": 2, "T-LS": 4}))
     assert found == (32 + 2 * (32 + 24 + 16),) * 2

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from trainables.utils.errors import UserError
 
 
 @pytest.mark.parametrize("name", [name for name, _ in [*list_shipped_studies(), *list_shipped_suites()]])
-def test_the_copy_of_a_shipped_study_has_the_same_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_copy_of_a_shipped_study_has_the_same_plan(name, monkeypatch):
     for variable in re.findall(r"\$\{(\w+)\}", (STUDIES_FOLDER / f"{name}.toml").read_text("utf-8")):
         monkeypatch.setenv(variable, f"data/{variable}")
     is_single = name in dict(list_shipped_studies())
@@ -42,9 +41,7 @@ OVERRIDES = [
 ]
 
 
-def test_the_copy_has_what_results_depend_on_and_names_no_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_copy_has_what_results_depend_on_and_names_no_place(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
     model = tmp_path / "somebody" / "models" / "bert"
     model.mkdir(parents=True)
@@ -59,9 +56,7 @@ def test_the_copy_has_what_results_depend_on_and_names_no_place(
     assert [word for word in (str(tmp_path), "somebody", "secret", "10.1.2.3") if word in text] == []
 
 
-def test_a_place_on_one_machine_is_an_environment_variable_of_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_on_one_machine_is_an_environment_variable_of_the_copy(tmp_path, monkeypatch):
     runs = f'["{tmp_path}/a.run", "runs/b.run"]'
     study = load_study("quick", ["analysis.metric=nDCG@10", "task.name=beir", f"task.candidates_run={runs}"])
     text = format_study_file(study)
@@ -76,7 +71,7 @@ def test_a_place_on_one_machine_is_an_environment_variable_of_the_copy(
     assert (copy.task, build_plan(copy, "sha256:0")) == (study.task, build_plan(study, "sha256:0"))
 
 
-def test_model_and_data_are_named_by_last_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_and_data_are_named_by_last_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "org" / "bert").mkdir(parents=True)
     names = {"org/bert": "bert", "./org/bert/": "bert", "org/other": "org/other", "~": "~", ".": tmp_path.name}
@@ -90,9 +85,7 @@ def test_model_and_data_are_named_by_last_names(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("mine", [b'name = "mine"\n', b"# caf\xe9\n", b""])
-def test_a_study_file_of_the_user_stays_in_the_folder_of_results(
-    tmp_path: Path, mine: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_file_of_the_user_stays_in_the_folder_of_results(tmp_path, mine, capsys):
     path = tmp_path / "study.toml"
     path.write_bytes(mine)
     write_study_file(load_study("quick"), tmp_path)
@@ -100,7 +93,7 @@ def test_a_study_file_of_the_user_stays_in_the_folder_of_results(
     assert path.read_bytes() == mine
 
 
-def test_an_earlier_copy_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_earlier_copy_is_replaced(tmp_path, capsys):
     path = tmp_path / "study.toml"
     for seeds in ("[1]", "[2]"):
         study = load_study("quick", [f"seeds={seeds}"])

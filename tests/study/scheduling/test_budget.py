@@ -1,7 +1,6 @@
 """The clock of a study goes on where it stopped, and a spent budget is named."""
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from study.scheduling.budget import ElapsedTime, find_exhausted_budget
 from tests.study.driving import STUDY, drive, scheduler
 
 
-def test_the_clock_counts_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_counts_all_starts(tmp_path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     first = ElapsedTime(tmp_path, time.monotonic(), print)
@@ -30,7 +29,7 @@ def test_the_clock_counts_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"seconds": "long"}', "{}", f'{{\n "sha256": "{64 * "0"}",\n "seconds": 9}}']
 )
-def test_a_damaged_clock_begins_anew_and_says_so(tmp_path: Path, content: str) -> None:
+def test_a_damaged_clock_begins_anew_and_says_so(tmp_path, content):
     """It never keeps a finished study from its report."""
     (tmp_path / "clock.json").write_text(content)
     said: list[str] = []
@@ -42,7 +41,7 @@ def test_a_damaged_clock_begins_anew_and_says_so(tmp_path: Path, content: str) -
     assert len(said) == 1
 
 
-def test_a_budget_is_spent_when_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_is_spent_when_it_is(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     clock, run_store = ElapsedTime(tmp_path, time.monotonic(), print), RunStore(tmp_path)
@@ -54,7 +53,7 @@ def test_a_budget_is_spent_when_it_is(tmp_path: Path, monkeypatch: pytest.Monkey
     assert find_exhausted_budget(study, clock, run_store) == "search.hours"
 
 
-def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
+def test_gpu_hours_are_those_of_the_runs(tmp_path):
     """Two runs of an hour each on half a GPU, and one on a processor."""
     for run_id, device in (("a", "cuda:x"), ("b", "cuda:x"), ("c", "cpu")):
         config = {"specification": {"environment": {"device": device}}}
@@ -71,7 +70,7 @@ def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
         )
 
 
-def test_the_log_is_written_once_and_read_back(tmp_path: Path) -> None:
+def test_the_log_is_written_once_and_read_back(tmp_path):
     made = scheduler(tmp_path)
     drive(made)
     assert searchlog.read_searches(tmp_path) == {}

@@ -10,15 +10,13 @@ import pytest
 
 from records import run_record as record
 from records.queries import QUERIES_FILE
-from study.config.schema import Study
 from study.execution.trainable import make_failed_record
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import TrialRequest
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries
-from tests.damages import DAMAGES
+from tests.damages import DAMAGES, flip
 from tests.study.small import BATCHES, carry_out, conduct, scheduler, study, table
-from tests.trainables.small import BATCH_SIZE, TRAINING, World
+from tests.trainables.small import BATCH_SIZE, TRAINING
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.rankers.ranker_run import RankerRun
 from trainables.utils.errors import MissingDifficultyScoresError
@@ -42,84 +40,87 @@ def forgotten(cache: Path) -> Path:
     return cache
 
 
-def test_a_scoring_study_runs_the_scorer_first_and_each_score_as_a_system(
-    world: World, tmp_path: Path, fresh: Fresh
-) -> None:
-    cache = forgotten(fresh())
-    begun = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
+@pytest.fixture(scope="module")
+def done(world, tmp_path_factory):
+    """A study of all scores that ran to its end."""
+    place = tmp_path_factory.mktemp("scoring")
+    cache = forgotten(world.fresh_cache(place / "cache"))
+    begun = scheduler(world, study(world, place / "study", cache, **ORDERED))
+    conduct(begun)
+    return begun
+
+
+def copy(done: StudyScheduler, place: Path) -> tuple[Path, Path]:
+    """Copies its folder and its cache."""
+    folders = (done.folder, place / "study"), (done.study.cache_folder, place / "cache")
+    return tuple(shutil.copytree(source, target, symlinks=True) for source, target in folders)
+
+
+def list_tables(cache: Path) -> list[Path]:
+    """The tables of difficulties."""
+    return sorted(cache.glob("prepared/*/difficulty/*.parquet"))
+
+
+def test_a_scoring_study_runs_the_scorer_first(world, tmp_path, fresh):
+    begun = scheduler(world, study(world, tmp_path / "study", forgotten(fresh()), **ORDERED))
     first = begun.pop_request()
-    assert first is not None
     assert (first.labels["role"], first.labels["seed"], first.trial.saves_difficulty) == ("scorer", 0, True)
-    waiting = [request.labels["variant"] for request in _startable(begun)]  # while the scorer runs
+    waiting = [request.labels["variant"] for request in iter(begun.pop_request, None)]  # while the scorer runs
     assert {"BERT", "CL-random", "CL-words_context"} <= set(waiting)
     assert not {"CL-BERT_pred", "CL-BERT_loss"} & set(waiting)
 
-    begun = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
-    planned = begun.n_trials
-    conduct(begun)
-    found = table(begun)
+
+def test_each_score_is_a_system_and_another_study_computes_none_again(world, done, tmp_path):
+    folder, cache = copy(done, tmp_path)
+    found = table(done)
     tested = {name for name, _, split in found if split == "test"}
     assert tested == {"BERT", "untrained", "BM25", *(f"CL-{score}" for score in SCORES)}
-    made = {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")}
-    assert sorted(path.name.partition("-")[0] for path in made) == [
-        *2 * ["BERT_loss"],
-        *2 * ["BERT_pred"],
-        "words_context",
-    ]
-    assert [item.role for item in begun.configurations][-1] == "scorer"
-    assert begun.n_trials == len(found) == planned
-    finished = scheduler(world, study(world, tmp_path / "one", cache, **ORDERED))
+    names = [path.name.partition("-")[0] for path in list_tables(cache)]
+    assert names == [*2 * ["BERT_loss"], *2 * ["BERT_pred"], "words_context"]
+    assert [item.role for item in done.configurations][-1] == "scorer"
+    assert done.n_trials == len(found)
+    finished = scheduler(world, study(world, folder, cache, **ORDERED))
     assert finished.pop_request() is None
     assert [item.role for item in finished.configurations][-1] == "scorer"  # so that it gets to W&B after a kill
 
+    made = {path: path.stat().st_mtime_ns for path in list_tables(cache)}
     again = scheduler(world, study(world, tmp_path / "two", cache, **ORDERED, name="other"))
     assert "scorer" not in {item.role for item in again.configurations}
     conduct(again)
-    assert {path: path.stat().st_mtime_ns for path in cache.glob("prepared/*/difficulty/*.parquet")} == made
-    assert {key: value for key, value in found.items() if key in table(again)} == table(again)
+    assert {path: path.stat().st_mtime_ns for path in list_tables(cache)} == made
+    assert table(again).items() <= found.items()
     trained = [record.read_run_record(again.folder, key) for _, key, split in table(again) if split == "dev"]
     assert sum(entry["summary"]["instances_trained"] for entry in trained if entry) == 0
 
 
-def _startable(begun: Any) -> list[TrialRequest]:
-    found = []
-    while (request := begun.pop_request()) is not None:
-        found.append(request)
-    return found
-
-
-def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tmp_path: Path, fresh: Fresh) -> None:
-    made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
-    begun = scheduler(world, made)
-    conduct(begun)
-    settled = made.model_copy(update={"task": world.prepared.settings})
-    queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
-    found = pd.read_parquet(made.folder / QUERIES_FILE)
+def test_what_is_known_of_the_queries_is_written_for_the_report(world, done, tmp_path):
+    folder, cache = copy(done, tmp_path)
+    made = study(world, folder, cache, **ORDERED).model_copy(update={"task": world.prepared.settings})
+    queries.write_query_attributes(made, done.resolved, done.scorer.runs[0].id)
+    found = pd.read_parquet(folder / QUERIES_FILE)
     columns = ["domain", *(f"difficulty/{score}" for score in SCORES if score != "random")]
     assert list(found.columns) == ["split", "query_id", *columns]
     expected = world.prepared.read_candidates()[["split", "query_id"]].drop_duplicates().query("split != 'train'")
     assert found[["split", "query_id"]].to_numpy().tolist() == expected.to_numpy().tolist()
     assert found.notna().all(axis=None)
-    for path in made.cache_folder.glob("prepared/*/difficulty/*"):
+    for path in list_tables(cache):
         path.unlink()
-    queries.write_query_attributes(settled, begun.resolved, begun.scorer.runs[0].id)
-    pd.testing.assert_frame_equal(pd.read_parquet(made.folder / QUERIES_FILE), found, check_like=True)
+    queries.write_query_attributes(made, done.resolved, done.scorer.runs[0].id)
+    pd.testing.assert_frame_equal(pd.read_parquet(folder / QUERIES_FILE), found, check_like=True)
 
 
-def shorten(own: Study) -> Study:
+def shorten(own):
     """The study as if its scoring run had epochs that are two batches."""
     curriculum = own.curriculum.model_copy(update={"scorer_epochs": 0.1})
     return own.model_copy(update={"curriculum": curriculum}).with_scorer_instances(2 * BATCH_SIZE)
 
 
-def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(
-    world: World, tmp_path: Path, fresh: Fresh
-) -> None:
+def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(world, tmp_path, fresh):
     cache, curriculum = forgotten(fresh()), ORDERED["curriculum"] | {"score": ["random", "BERT_loss"]}
-    made = [
-        scheduler(world, with_length(study(world, tmp_path / name, cache, **ORDERED | {"curriculum": curriculum})))
-        for name, with_length in (("same", lambda own: own), ("short", shorten))
-    ]
+    made = []
+    for name, with_length in (("same", lambda own: own), ("short", shorten)):
+        changes = ORDERED | {"seeds": [1], "curriculum": curriculum}
+        made.append(scheduler(world, with_length(study(world, tmp_path / name, cache, **changes))))
     lengths = [begun.scorer.runs[0].training.instances for begun in made]
     assert lengths == [BATCHES * BATCH_SIZE, 2 * BATCH_SIZE]
     for begun in made:
@@ -134,9 +135,7 @@ def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(
     assert len({*finished}) == 2
 
 
-def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(
-    world: World, tmp_path: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(world, tmp_path, fresh, monkeypatch):
     asked = []
 
     def broken(run: RankerRun) -> None:
@@ -174,43 +173,33 @@ def _run_out(begun: StudyScheduler) -> None:
         begun.mark_ended(request)
 
 
-@pytest.mark.parametrize("damage", ["flipped", "truncated"])
-def test_damaged_difficulties_are_made_anew_with_the_same_result(
-    world: World, tmp_path: Path, fresh: Fresh, damage: str
-) -> None:
+def test_damaged_difficulties_are_made_anew_with_the_same_result(world, done, tmp_path, fresh):
     changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["words_context"]}}
-    caches = [forgotten(fresh()) for _ in range(2)]
-    first = scheduler(world, study(world, tmp_path / "first", caches[0], **changes))
-    conduct(first)
-    (written,) = caches[0].glob("prepared/*/difficulty/*.parquet")
-    copy = caches[1] / written.relative_to(caches[0])
-    copy.parent.mkdir(exist_ok=True)
+    cache = forgotten(fresh())
+    (written,) = (path for path in list_tables(done.study.cache_folder) if path.name.startswith("words_context"))
+    damaged = cache / written.relative_to(done.study.cache_folder)
+    damaged.parent.mkdir(exist_ok=True)
     for name in (written.name, f"{written.name}.sha256"):
-        shutil.copy(written.parent / name, copy.parent / name)
-    DAMAGES[damage](copy)
-    second = scheduler(world, study(world, tmp_path / "second", caches[1], **changes))
-    conduct(second)
-    assert table(second) == table(first)
-    assert copy.read_bytes() == written.read_bytes()
+        shutil.copy(written.parent / name, damaged.parent / name)
+    flip(damaged)
+    again = scheduler(world, study(world, tmp_path / "study", cache, **changes))
+    conduct(again)
+    assert table(again).items() <= table(done).items()
+    assert damaged.read_bytes() == written.read_bytes()
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_need_it(
-    world: World, tmp_path: Path, fresh: Fresh, damage: str
-) -> None:
-    cache = forgotten(fresh())
-    changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["BERT_loss"]}}
-    conduct(scheduler(world, study(world, tmp_path / "study", cache, **changes)))
-    for path in cache.glob("prepared/*/difficulty/*.parquet"):
+def test_a_cleared_or_damaged_cache_brings_the_scorer_back_only_for_runs_that_need_it(world, done, tmp_path, damage):
+    folder, cache = copy(done, tmp_path)
+    for path in list_tables(cache):
         DAMAGES[damage](path)
-    assert scheduler(world, study(world, tmp_path / "study", cache, **changes)).pop_request() is None
-    more = scheduler(world, study(world, tmp_path / "study", cache, **{**changes, "seeds": [1, 2, 3]}))
+    assert scheduler(world, study(world, folder, cache, **ORDERED)).pop_request() is None
+    more = scheduler(world, study(world, folder, cache, **ORDERED, seeds=[1, 2, 3]))
     request = more.pop_request()
-    assert request is not None
     assert request.labels["role"] == "scorer"
 
 
-def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, fresh: Fresh) -> None:
+def test_a_swept_configuration_brings_its_scorer(world, tmp_path, fresh):
     made = study(world, tmp_path / "study", forgotten(fresh()), **ORDERED)
     whole = scheduler(world, made)
     item = next(item for item in whole.configurations if item.name == "CL-BERT_loss")
@@ -225,7 +214,7 @@ def test_a_swept_configuration_brings_its_scorer(world: World, tmp_path: Path, f
     assert [item.role for item in single.configurations] == ["search", "scorer"]
 
 
-def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: Path, fresh: Fresh) -> None:
+def test_smoothing_and_curriculum_are_one_specification(world, tmp_path, fresh):
     changes = {
         **ORDERED,
         "variants": ["BERT", "WSLS", "T-WSLS"],
@@ -243,7 +232,7 @@ def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: 
         constant, ending = found["WSLS-CL", pacing][0], found["T-WSLS-CL", pacing][0]
         assert set(begun.list_checkpoint_keys(constant)[:-1]) & set(begun.list_checkpoint_keys(ending))
     shared_by = [
-        record.read_run_record(begun.folder, run.id)["summary"]["instances_reused"]  # type: ignore[index]
+        record.read_run_record(begun.folder, run.id)["summary"]["instances_reused"]
         for (name, _), runs in found.items()
         if name == "T-WSLS-CL"
         for run in runs

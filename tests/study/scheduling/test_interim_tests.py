@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from study.plan.analysis_plan import build_plan, register_plan
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.workflows.dry_run import build_preview
-from tests.study.driving import RESOLVED, Labels, empty_folder
+from tests.study.driving import RESOLVED, empty_folder
 from tests.study.scored import Strength, conduct, scheduler, study
 
 FRESH = tuple(range(101, 113))
@@ -51,11 +50,10 @@ def report(folder: Path) -> ReportData:
     return build_report_data(read_records(folder))
 
 
-def test_a_large_difference_is_decided_at_the_first_look(tmp_path: Path) -> None:
+def test_a_large_difference_is_decided_at_the_first_look(tmp_path):
     made = sequential(tmp_path)
     started = conduct(made, gain(3.0))
     assert seeds_used(started, "train") == seeds_used(started, "test") == list(FRESH[:4])
-    assert made.looks is not None
     assert made.looks.is_over
     own = report(tmp_path)
     assert own.looks == made.looks
@@ -63,38 +61,37 @@ def test_a_large_difference_is_decided_at_the_first_look(tmp_path: Path) -> None
     assert {c.verdict for c in own.comparisons if c.family == "variants"} == {"better"}
 
 
-def test_without_a_difference_all_seeds_are_run_and_nothing_is_called_better(tmp_path: Path) -> None:
+def test_without_a_difference_all_seeds_are_run_and_nothing_is_called_better(tmp_path):
     made = sequential(tmp_path)
     started = conduct(made, gain(0.0))
     assert seeds_used(started, "train") == list(FRESH)
     own = report(tmp_path)
     assert own.looks == made.looks
-    assert [look.seeds for look in own.looks.taken] == [4, 8, 12]  # type: ignore[union-attr]
+    assert [look.seeds for look in own.looks.taken] == [4, 8, 12]
     assert {c.verdict for c in own.comparisons if c.family == "variants"} == {"undecided"}
     assert len(started) == made.n_trials
 
 
-def test_equivalence_within_a_margin_decides_too(tmp_path: Path) -> None:
+def test_equivalence_within_a_margin_decides_too(tmp_path):
     started = conduct(sequential(tmp_path, analysis={"margin": 0.8}), gain(0.0))
     assert seeds_used(started, "test") == list(FRESH[:4])
     assert {c.verdict for c in report(tmp_path).comparisons if c.family == "variants"} == {"equivalent"}
 
 
-def test_the_report_of_a_study_that_waits_for_a_group_is_that_of_the_last_look(tmp_path: Path) -> None:
+def test_the_report_of_a_study_that_waits_for_a_group_is_that_of_the_last_look(tmp_path):
     made = sequential(tmp_path)
     whole = conduct(sequential(tmp_path / "whole"), gain(0.0))
     first = max(index for index, r in enumerate(whole) if r.labels["seed"] in FRESH[:4])
     conduct(made, gain(0.0), stop=first + 3)
     own = report(tmp_path)
     assert own.table.seeds == 4
-    assert [look.seeds for look in own.looks.taken] == [4]  # type: ignore[union-attr]
-    assert own.looks is not None
+    assert [look.seeds for look in own.looks.taken] == [4]
     assert not own.looks.is_over
     first, later = ([c.looks[0] for c in made.comparisons if c.looks] for made in (own, report(tmp_path / "whole")))
     assert first == later
 
 
-def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path, monkeypatch):
     """A look without all its scores is not taken: the failed run is tried again by the next start."""
     import tests.study.scored as scored
 
@@ -116,7 +113,7 @@ def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path: Path, monk
 
 @settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(10, 60), min_size=1, max_size=3), st.sampled_from([0.0, 0.35, 3.0]))
-def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed: int, kills: list[int], size: float) -> None:
+def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, size):
     order = random.Random(seed)
     with empty_folder() as one, empty_folder() as other:
         whole = sequential(one)
@@ -128,29 +125,21 @@ def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed: int, kills
         again += conduct(last, gain(size), order=order)
         assert names(again) == names(expected)
         assert last.looks == whole.looks
-        assert scheduler_is_done(other)
+        assert sequential(other).is_finished
 
 
 def names(started: list[TrialRequest]) -> list[tuple[str, str]]:
     return sorted((r.trial.specification.id, r.trial.action) for r in started)
 
 
-def scheduler_is_done(folder: Path) -> bool:
-    return sequential(folder).is_finished
-
-
-def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path: Path) -> None:
+def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path):
     """One configuration a system, the last checkpoint: seeds 1 and 2 are tested, not trained again."""
-
-    def single(labels: Labels) -> float:
-        return gain(0.0)(labels)
-
     made: Study = study(
         seeds=(1, 2), variants=("BERT", "LS"), search={"n_configurations": {"LS": 1}}, confirm={"seeds": (1, 2, 101)}
     )
     register_plan(made, RESOLVED.model_digest, tmp_path)
     driven = scheduler(made, tmp_path)
-    started = conduct(driven, single)
+    started = conduct(driven, gain(0.0))
     mine = [r for r in started if r.labels["variant"] == "LS"]
     trained = [r.labels["seed"] for r in mine if r.trial.action == "train"]
     tested = [(r.labels["seed"], r.labels["role"]) for r in mine if r.split == "test"]
@@ -163,7 +152,7 @@ def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path: Pa
 SERVING: dict[str, Any] = {"seeds": (1, 2), "variants": ("BERT", "LS"), "search": {"n_configurations": {"LS": 1}}}
 
 
-def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_run_once(tmp_path: Path) -> None:
+def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_run_once(tmp_path):
     """The grid has one configuration, which is not the default: nothing was chosen, so no gain of a choice is asked."""
     search = {"n_configurations": {"LS": 1}, "epsilon": (0.3,)}
     made = study(
@@ -183,7 +172,7 @@ def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_r
     assert not any("incomplete" in note for note in collect_notes(own))
 
 
-def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path, monkeypatch):
     import tests.study.scored as scored
 
     def fail_once(folder: Path, request: TrialRequest, quality: Strength) -> None:
@@ -201,5 +190,4 @@ def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path: Path, mon
     monkeypatch.setattr(scored, "write", write)
     last = sequential(tmp_path, **parts)
     conduct(last, gain(0.0))
-    assert last.looks is not None
     assert [look.seeds for look in last.looks.taken] == [2, 4]

@@ -1,7 +1,6 @@
 """The queue decides as the rule says that it documents, and its decisions take no longer where more is pending."""
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,7 +61,7 @@ class PlainQueue:
         self._saved |= {key for _, key in self._list_checkpoints(run)}
 
     def _checkpoints(self, request: TrialRequest) -> RunCheckpoints:
-        return self._list_checkpoints(request.trial.specification) if request.trial.action == "train" else ()  # type: ignore[no-any-return]
+        return self._list_checkpoints(request.trial.specification) if request.trial.action == "train" else ()
 
 
 def _needed(request: TrialRequest) -> str | None:
@@ -95,12 +94,9 @@ def _runs(draw: st.DrawFn) -> list[_Run]:
 
 
 @given(_runs(), st.lists(st.integers(0, 10**6), min_size=60, max_size=60))
-def test_every_decision_is_that_of_the_rule(runs: list[_Run], draws: list[int]) -> None:
+def test_every_decision_is_that_of_the_rule(runs, draws):
     rounds = dict.fromkeys(SYSTEMS, 3)
-    fast, plain = (
-        kind(lambda run: run.checkpoints, rounds.__getitem__)  # type: ignore[arg-type, attr-defined]
-        for kind in (TrialQueue, PlainQueue)
-    )
+    fast, plain = (kind(lambda run: run.checkpoints, rounds.__getitem__) for kind in (TrialQueue, PlainQueue))
     running = list[str]()
     for draw in draws:
         run, step = runs[draw % len(runs)], draw // 16 % 5
@@ -118,7 +114,7 @@ def test_every_decision_is_that_of_the_rule(runs: list[_Run], draws: list[int]) 
             plain.mark_ended(ended)
             if draw % 3:
                 for queue in (fast, plain):
-                    queue.mark_finished(next(run for run in runs if run.id == ended))  # type: ignore[arg-type]
+                    queue.mark_finished(next(run for run in runs if run.id == ended))
         elif step == 4:
             rounds[SYSTEMS[draw % 3]] = draw // 7 % 4
         assert len(fast) == len(plain)
@@ -127,9 +123,7 @@ def test_every_decision_is_that_of_the_rule(runs: list[_Run], draws: list[int]) 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 20])
 @pytest.mark.parametrize("change", [{}, {"round_size": 8}, {"curriculum": CURRICULUM}])
-def test_a_study_starts_the_same_trials_in_the_same_order(
-    monkeypatch: pytest.MonkeyPatch, concurrent: int, change: dict[str, Any]
-) -> None:
+def test_a_study_starts_the_same_trials_in_the_same_order(monkeypatch, concurrent, change):
     started = []
     for queue in (TrialQueue, PlainQueue):
         monkeypatch.setattr("study.scheduling.scheduler.TrialQueue", queue)
@@ -149,7 +143,7 @@ def _study(change: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("pending", [100, 3000])
-def test_a_decision_asks_as_much_however_many_trials_are_pending(pending: int) -> None:
+def test_a_decision_asks_as_much_however_many_trials_are_pending(pending):
     asked = 0
 
     def count_rounds_left(system: str) -> int:
@@ -157,7 +151,7 @@ def test_a_decision_asks_as_much_however_many_trials_are_pending(pending: int) -
         asked += 1
         return 1
 
-    queue = TrialQueue(lambda run: run.checkpoints, count_rounds_left)  # type: ignore[attr-defined]
+    queue = TrialQueue(lambda run: run.checkpoints, count_rounds_left)
     for number in range(pending):
         checkpoints = ((8, f"shared-{number % 50}"), (16, f"{number}"))
         queue.add(_Run(number, SYSTEMS[number % 2], checkpoints, None).request("train"))
@@ -168,7 +162,7 @@ def test_a_decision_asks_as_much_however_many_trials_are_pending(pending: int) -
     assert asked <= 4 * pending  # two systems, with and without a trial to wait for
 
 
-def test_the_check_for_due_runs_does_not_look_at_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_for_due_runs_does_not_look_at_all_of_them(tmp_path, monkeypatch):
     looks = 0
 
     def contains(queue: TrialQueue, run_id: str) -> bool:

@@ -21,14 +21,14 @@ def runs(rng: np.random.Generator, truth: list[float], seed_spread: float) -> np
 
 
 @pytest.mark.parametrize("seed_spread", [0.0, 0.006, 0.01])
-def test_of_equals_no_larger_share_is_dropped_than_the_level(seed_spread: float) -> None:
+def test_of_equals_no_larger_share_is_dropped_than_the_level(seed_spread):
     """Six equal configurations, 100 races with fixed draws; benchmarks/race.py measures it with many more."""
     rng = np.random.default_rng(7)
     share = np.mean([len(race(runs(rng, [0.5] * 6, seed_spread))) / 6 for _ in range(100)])
     assert share <= LEVEL
 
 
-def test_what_is_far_behind_is_dropped_at_the_first_look() -> None:
+def test_what_is_far_behind_is_dropped_at_the_first_look():
     rng = np.random.default_rng(3)
     for _ in range(10):
         dropped = race(runs(rng, [0.5, 0.3, 0.3], 0.006))
@@ -36,7 +36,7 @@ def test_what_is_far_behind_is_dropped_at_the_first_look() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(2, 20))
-def test_nobody_is_behind_one_that_is_no_better(seed: int, rivals: int) -> None:
+def test_nobody_is_behind_one_that_is_no_better(seed, rivals):
     values = runs(np.random.default_rng(seed), [0.5, 0.5], 0.01)
     better, worse = sorted((values[0, :3], values[1, :3]), key=lambda one: -float(one.mean()))
     assert not is_worse(better, worse, SEEDS, rivals)
@@ -50,9 +50,7 @@ def test_nobody_is_behind_one_that_is_no_better(seed: int, rivals: int) -> None:
     rivals=st.integers(0, 20),
     odds=st.sampled_from([0.3, 0.6, 0.95, 1.05, 1.7, 5.0]),
 )
-def test_behind_is_a_one_sided_test_at_the_level_of_each_look_at_each_rival(
-    seed: int, seeds: int, got: int, rivals: int, odds: float
-) -> None:
+def test_behind_is_a_one_sided_test_at_the_level_of_each_look_at_each_rival(seed, seeds, got, rivals, odds):
     """A configuration is put so far behind that its p-value is `odds` times what a look at a rival may have."""
     rng, got = np.random.default_rng(seed), min(got, seeds - 1)
     noise = rng.normal(0, 0.1, (got, 1)) + rng.normal(0, 0.2, (got, 30)) + rng.normal(0, 0.1, 30)
@@ -68,7 +66,7 @@ def test_behind_is_a_one_sided_test_at_the_level_of_each_look_at_each_rival(
     assert is_worse(best + noise - gap, best, seeds, rivals) == (odds < 1)
 
 
-def test_more_looks_and_more_rivals_ask_for_more_evidence() -> None:
+def test_more_looks_and_more_rivals_ask_for_more_evidence():
     values = runs(np.random.default_rng(1), [0.5, 0.46], 0.0)
     worse, better = values[1, :3], values[0, :3]
     decided = [[is_worse(worse, better, seeds, rivals) for rivals in (1, 10, 10**9)] for seeds in (4, 5, 100)]

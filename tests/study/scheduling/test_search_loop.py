@@ -15,11 +15,8 @@ import pytest
 
 from records import run_record as record
 from records import search_log as searchlog
-from records.scores import encode_scores
 from study.config.schema import Study
-from study.folder.run_store import RunStore
 from study.scheduling import search_loop
-from study.scheduling.choice import extrapolate_mean
 from study.scheduling.racing import FIRST_ROUND_SEEDS, is_worse
 from study.scheduling.search_loop import SystemSearch
 from study.scheduling.study_scheduler import StudyScheduler
@@ -134,7 +131,7 @@ class Replay:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_path: Path) -> None:
+def test_a_race_over_several_rounds_is_what_its_records_say(metric, tmp_path):
     seen: Counter[str] = Counter()
     for salt in range(6):
         folder = tmp_path / str(salt)
@@ -147,54 +144,15 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
             for key, reported in variant_search.reported.items():
                 expected = replay.told[key]
                 assert reported == (None if expected is None else pytest.approx(expected))
-                assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
+                assert sorted(seeds[name][key]) == [*range(1, replay.dropped.get(key, SEEDS) + 1)]  # each once
             assert len(variant_search.reported) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
     assert all(seen[what] for what in (*wanted, "failed")), seen
 
 
-def finished(item: PlannedConfiguration, folder: Path, scores: np.ndarray) -> np.ndarray:
-    """Writes the runs of a configuration; returns (seeds, queries) their reciprocal ranks.
-
-    Args:
-        item: its runs.
-        folder: of the study.
-        scores: (seeds, queries, candidates), the first of which is relevant.
-    """
-    queries, candidates = scores.shape[1:]
-    names = np.repeat([f"q{number:02}" for number in range(queries)], candidates)
-    relevant = np.tile(np.eye(1, candidates, dtype=np.int8)[0], queries)
-    for run, own in zip(item.runs, scores, strict=False):
-        documents = np.tile([f"d{number}" for number in range(candidates)], queries)
-        frame = pd.DataFrame({"split": "dev", "query_id": names, "document_id": documents, "relevant": relevant})
-        entry: dict[str, Any] = {"id": run.id, "state": "finished", "config": {}, "summary": {}, "history": []}
-        record.write_run_record(folder, "dev", entry, encode_scores(frame.assign(score=own.ravel())))
-    return 1 / (1.0 + (scores[..., 1:] > scores[..., :1]).sum(axis=-1))
-
-
-@pytest.mark.parametrize("others", [0, 1, 2, 3])
-def test_a_dropped_configuration_stands_where_its_missing_seeds_would_have_put_it(others: int, tmp_path: Path) -> None:
-    """The shift is the mean over the complete configurations, each over the same seeds; without any there is none."""
-    rng = np.random.default_rng(others)
-    variant_search = scheduler(racing("MAP"), tmp_path / "empty").searches["T-LS"]
-    items = list(variant_search.iter_reachable())
-    for case in range(4):
-        folder, seeds = tmp_path / str(case), 3 + case % 2
-        chosen = [items[place] for place in rng.permutation(len(items))[: others + 1]]
-        made = [
-            finished(item, folder, rng.normal(0, 1, (SEEDS, 7, 6)) + rng.normal(0, 1, (SEEDS, 1, 1))) for item in chosen
-        ]
-        own = sum(made[0][seed].mean() for seed in range(seeds)) / seeds
-        shifts = [sum(one[seed].mean() for seed in range(SEEDS)) / SEEDS - one[:seeds].mean() for one in made[1:]]
-        expected = own + (sum(shifts) / others if others else 0.0)
-        assert extrapolate_mean(chosen[0], seeds, chosen[1:], RunStore(folder), "MAP") == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("parallel", [1, 2, 3])
 @pytest.mark.parametrize("sampler", ["tpe", "qmc", "grid"])
-def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
-    sampler: str, parallel: int, tmp_path: Path
-) -> None:
+def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(sampler, parallel, tmp_path):
     """After a stop at any point, and where what failed at first is told otherwise later."""
     search = STUDY.search.model_copy(update={"sampler": sampler, "round_size": parallel})
     made = STUDY.model_copy(update={"search": search})
@@ -207,7 +165,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
 
     whole = start(tmp_path / "whole")
     drive(whole)
-    for case in range(4):
+    for case in range(2):
         folder, rng = tmp_path / str(case), random.Random(case)
         stopped = start(folder)
         drive(stopped, metric=moody if case % 2 else quality, order=rng, stop_after=rng.randrange(2, 25))
@@ -218,9 +176,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
         assert last.build_search_log() == whole.build_search_log()
 
 
-def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(tmp_path, monkeypatch):
     """The first proposal, the untuned default, among them; rivals are all that were asked for, come or to come."""
     asked, find_pruned = list[tuple[str, set[str], set[str], int]](), search_loop.find_pruned
 
@@ -243,13 +199,3 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
     assert all(found == whole for _, found, whole, _ in asked)
     assert {(name, rivals) for name, _, _, rivals in asked} == {("LS", 3), ("T-LS", 7)}
     assert any(len(whole) > PARALLEL for _, _, whole, _ in asked)
-
-
-def test_of_a_race_no_run_is_started_twice(tmp_path: Path) -> None:
-    """One that fails has had its tries; the next look asks for other seeds."""
-    for salt in range(6):
-        made = scheduler(racing("MAP"), tmp_path / str(salt))
-        found = [
-            run for seeds in conduct(made, salt).values() for runs in seeds.values() for run in Counter(runs).values()
-        ]
-        assert set(found) == {1}

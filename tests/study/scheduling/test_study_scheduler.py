@@ -3,10 +3,8 @@
 No model is trained here: records are written by hand with a metric that is a pure function of a run's labels.
 """
 
-import math
 import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 
 from records import run_record as record
 from study.scheduling.choice import compute_mean
-from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import (
     SEEDS,
@@ -31,7 +28,7 @@ from tests.study.driving import (
 )
 
 
-def test_the_whole_study_runs_once(tmp_path: Path) -> None:
+def test_the_whole_study_runs_once_and_a_second_start_decides_the_same(tmp_path):
     made = scheduler(tmp_path)
     started = drive(made)
     counts = Counter(item.name for item in made.configurations)
@@ -39,11 +36,15 @@ def test_the_whole_study_runs_once(tmp_path: Path) -> None:
     assert len(set(names(started))) == len(started) == made.n_trials
     assert all(len(item.runs) == (1 if item.name == "BM25" else len(SEEDS)) for item in made.configurations)
     assert len({item.id for item in made.configurations}) == len(made.configurations)
-    assert made.is_finished
-    assert made.pop_request() is None
+    second = scheduler(tmp_path)
+    for each in (made, second):
+        assert each.is_finished
+        assert each.pop_request() is None
+    assert decisions(second) == decisions(made)
+    assert second.select_winners() == made.select_winners()
 
 
-def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
+def test_only_the_variants_of_the_study_are_run(tmp_path):
     study = STUDY.model_copy(update={"variants": ("BERT", "T-LS")})
     made = scheduler(tmp_path, study)
     started = drive(made)
@@ -52,7 +53,7 @@ def test_only_the_variants_of_the_study_are_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("concurrent", [1, 3, 50])
-def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> None:
+def test_a_round_waits_for_the_one_before(tmp_path, concurrent):
     made = scheduler(tmp_path)
 
     def watch(running: list[TrialRequest]) -> None:
@@ -66,7 +67,7 @@ def test_a_round_waits_for_the_one_before(tmp_path: Path, concurrent: int) -> No
     drive(made, concurrent=concurrent, watch=watch)
 
 
-def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
+def test_the_variants_are_searched_side_by_side(tmp_path):
     """All that may start at once: the fixed systems, and the first round of every search."""
     made = scheduler(tmp_path)
     requests = list(iter(made.pop_request, None))
@@ -75,7 +76,7 @@ def test_the_variants_are_searched_side_by_side(tmp_path: Path) -> None:
     assert counts == {"BERT": seeds, "untrained": seeds, "BM25": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
 
 
-def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: Path) -> None:
+def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path):
     made = scheduler(tmp_path)
     started = drive(made)
     actions = [request.trial.action for request in started]
@@ -90,7 +91,7 @@ def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path: P
 
 @settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 20))
-def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int) -> None:
+def test_the_order_in_which_runs_end_decides_nothing(seed, concurrent):
     with empty_folder() as one, empty_folder() as other:
         first, second = scheduler(one), scheduler(other)
         plain = drive(first, concurrent=1)
@@ -102,28 +103,16 @@ def test_the_order_in_which_runs_end_decides_nothing(seed: int, concurrent: int)
         }
 
 
-def test_results_decide_what_is_proposed(tmp_path: Path) -> None:
+def test_results_decide_what_is_proposed(tmp_path):
     first, second = scheduler(tmp_path / "a"), scheduler(tmp_path / "b")
     drive(first)
     drive(second, metric=lambda labels: 1 - quality(labels))
     assert decisions(first) != decisions(second)
 
 
-def test_a_second_start_decides_the_same_and_starts_nothing(tmp_path: Path) -> None:
-    first = scheduler(tmp_path)
-    drive(first)
-    second = scheduler(tmp_path)
-    assert second.is_finished
-    assert second.pop_request() is None
-    assert decisions(second) == decisions(first)
-    assert {name: item.id for name, item in second.select_winners().items()} == {
-        name: item.id for name, item in first.select_winners().items()
-    }
-
-
 @settings.get_profile("costly")
 @given(st.integers(), st.lists(st.integers(1, 12), max_size=5), st.integers(1, 8))
-def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int], concurrent: int) -> None:
+def test_a_killed_study_goes_on_as_if_it_had_not_been(seed, kills, concurrent):
     order = random.Random(seed)
     with empty_folder() as one, empty_folder() as other:
         whole = scheduler(one)
@@ -134,7 +123,7 @@ def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int
         last = scheduler(other)
         rest = drive(last, order=order, concurrent=concurrent)
         splits = {"train": "dev", "test": "test"}
-        assert all(record.is_run_finished(other, run_id, splits[action]) for run_id, action in names(expected))  # type: ignore[arg-type]
+        assert all(record.is_run_finished(other, run_id, splits[action]) for run_id, action in names(expected))
         assert len(list(other.glob("runs/*/*.json"))) == len(expected)
         assert decisions(last) == decisions(whole)
         assert set(names(rest)) <= set(names(expected))
@@ -142,7 +131,7 @@ def test_a_killed_study_goes_on_as_if_it_had_not_been(seed: int, kills: list[int
 
 @settings.get_profile("costly")
 @given(st.integers(), st.floats(0, 0.5))
-def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: float) -> None:
+def test_a_configuration_with_a_failed_seed_is_never_chosen(seed, share):
     draw = random.Random(seed)
     failing: dict[str, bool] = {}
 
@@ -168,14 +157,14 @@ def test_a_configuration_with_a_failed_seed_is_never_chosen(seed: int, share: fl
         assert tested == {item.id for item in chosen.values()}
 
 
-def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path: Path) -> None:
+def test_the_first_of_equals_is_chosen_even_if_all_are_zero(tmp_path):
     made = scheduler(tmp_path)
     drive(made, metric=lambda labels: 0.0)
     for name, item in made.select_winners().items():
         assert item == next(other for other in made.configurations if other.name == name)
 
 
-def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
+def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path):
     def metric(labels: Labels) -> float | None:
         return None if (labels["variant"], labels["seed"]) == ("BERT", 2) else quality(labels)
 
@@ -191,7 +180,7 @@ def test_a_failed_run_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
     ]
 
 
-def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_system(tmp_path: Path) -> None:
+def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_system(tmp_path):
     """Otherwise the analysis finds two tested configurations of one system, and the test set has helped to choose."""
     whole = scheduler(tmp_path / "whole")
     drive(whole)
@@ -207,7 +196,7 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
     assert Counter(item.name for item in tested) == {"BERT": 1, "untrained": 1, "BM25": 1, **dict.fromkeys(TRIALS, 1)}
 
 
-def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> None:
+def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path):
     for request in drive(scheduler(tmp_path)):
         labels, run = request.labels, request.trial.specification
         assert labels["specification_id"] == run.id
@@ -221,7 +210,7 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path: Path) -> Non
             assert (labels["switch"] is not None) == labels["variant"].startswith("T-")
 
 
-def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path: Path) -> None:
+def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path):
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
     started = [
         request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "untrained")
@@ -236,7 +225,7 @@ def beginning(kept: set[str], keys: list[str]) -> int:
 
 @settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 8), st.floats(0, 0.3))
-def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent: int, share: float) -> None:
+def test_whoever_keeps_only_what_is_needed_misses_nothing(seed, concurrent, share):
     """Stages as they would be kept by a study of unlimited budget, and by one without any."""
     draw = random.Random(seed)
     failing: dict[str, bool] = {}
@@ -274,53 +263,3 @@ def test_whoever_keeps_only_what_is_needed_misses_nothing(seed: int, concurrent:
         drive(made, metric=metric, order=draw, concurrent=concurrent, watch=watch)
         to_keep = {made.list_checkpoint_keys(run)[-1] for _, run in made.list_models_to_keep()}
         assert made.list_needed_checkpoints() == to_keep
-
-
-def test_what_would_wait_for_a_running_run_is_left_for_later(tmp_path: Path) -> None:
-    """T-LS begins as LS does: they run side by side only when nothing else is left; which happens at times."""
-    seen: Counter[str] = Counter()
-    for case in range(12):
-        made = scheduler(tmp_path / str(case))
-        begins_next_to_what_it_waits_for(made, seen)
-        drive(made, order=random.Random(case), concurrent=2 + case)
-    assert seen["waits"] > 20
-    assert seen["goes before what would wait"] > 100
-    assert seen["has less to train itself"] > 100
-
-
-def begins_next_to_what_it_waits_for(made: StudyScheduler, seen: Counter[str]) -> None:
-    """Watches what is started: what waits for a running run goes last, and otherwise the longest way goes first."""
-    following = made.pop_request
-
-    def first_stage(request: TrialRequest) -> str | None:
-        keys = made.list_checkpoint_keys(request.trial.specification)
-        return keys[0] if keys and request.trial.action == "train" else None
-
-    def watched() -> TrialRequest | None:
-        queued = [entry.request for entry in made._queue._queue.values()]
-        running = {first_stage(entry.request) for entry in made._queue._running.values()} - {None}
-        if (started := following()) is not None:
-            waits = first_stage(started) in running
-            others = [first_stage(request) in running for request in queued]
-            seen["waits"] += waits
-            seen["goes before what would wait"] += not waits and any(others)
-            assert all(others) or not waits
-            level = [request for request, other in zip(queued, others, strict=True) if other == waits]
-            ways = [way(made, request) for request in level]
-            assert way(made, started) == max(ways)
-            seen["has less to train itself"] += len({instances for _, instances in ways}) > 1
-        return started
-
-    made.pop_request = watched  # type: ignore[method-assign]
-
-
-def way(made: StudyScheduler, request: TrialRequest) -> tuple[int, int]:
-    """Rounds that its search still has to go, and instances that it has to train itself."""
-    name, stops = request.labels["variant"], made._list_checkpoints(request.trial.specification)
-    if request.trial.action == "test" or not stops:
-        return 0, 0
-    left = TRIALS[name] - len(made.searches[name].configurations) if name in made.searches else 0
-    ended = (run for item in made.configurations for run in item.runs if made.store.is_finished(run.id))
-    kept = {key for run in ended for key in made.list_checkpoint_keys(run)}
-    reused = max((stop for stop, key in stops if key in kept), default=0)
-    return math.ceil(left / STUDY.search.round_size), stops[-1][0] - reused

@@ -54,7 +54,7 @@ def in_folder(folder: Path, **changes: Any) -> Study:
     return get_study_class().model_validate({**STUDY.model_dump(), "output": {"folder": str(folder)}, **changes})
 
 
-def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Path) -> None:
+def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path):
     made = single(tmp_path, *BEST)
     requests = drive(made, metric)
     assert [request.trial.action for request in requests] == ["train"] * len(SEEDS) == ["train"] * made.n_trials
@@ -66,7 +66,7 @@ def test_a_single_configuration_runs_all_its_seeds_once_and_no_test(tmp_path: Pa
     assert again.result == made.result
 
 
-def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
+def test_its_runs_are_those_of_a_study(tmp_path):
     """The same specifications with the same labels, so that they stand in one table."""
     begun = scheduler(tmp_path)
     expected = {request.trial.specification.id: request for request in iter(begun.pop_request, None)}
@@ -77,7 +77,7 @@ def test_its_runs_are_those_of_a_study(tmp_path: Path) -> None:
             assert request.trial.fork_points == expected[request.trial.specification.id].trial.fork_points
 
 
-def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
+def test_a_seed_that_fails_is_told_with_its_cause(tmp_path):
     made = single(tmp_path, *BEST)
     drive(made, lambda labels: None if labels["seed"] == SEEDS[1] else 0.5)
     assert made.result is None
@@ -85,7 +85,7 @@ def test_a_seed_that_fails_is_told_with_its_cause(tmp_path: Path) -> None:
     assert not single(tmp_path, *BEST).is_finished, "it is tried again"
 
 
-def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Path) -> None:
+def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path):
     drive(single(tmp_path, *BEST), metric)
     made = scheduler(tmp_path, BEST)
     started = drive(made, metric)
@@ -97,14 +97,14 @@ def test_what_a_sweep_ran_is_not_run_again_and_chosen_if_it_is_best(tmp_path: Pa
     assert len(started) == made.n_trials - len(SEEDS)
 
 
-def test_unfinished_seeds_are_completed_before_anything_is_chosen(tmp_path: Path) -> None:
+def test_unfinished_seeds_are_completed_before_anything_is_chosen(tmp_path):
     drive(single(tmp_path, *BEST), metric, stop_after=1)
     started = drive(scheduler(tmp_path, BEST), metric)
     own = [request for request in started if request.labels["configuration_id"] == configuration(*BEST).id]
     assert [request.trial.action for request in own] == ["train", *["test"] * len(SEEDS)]
 
 
-def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
+def test_one_that_stays_incomplete_is_not_chosen(tmp_path):
     def broken(labels: Labels) -> float | None:
         return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
 
@@ -115,7 +115,7 @@ def test_one_that_stays_incomplete_is_not_chosen(tmp_path: Path) -> None:
     assert made.select_winners()["T-LS"].id != configuration(*BEST).id
 
 
-def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
+def test_the_searches_propose_as_they_would_have(tmp_path):
     alone, beside = scheduler(tmp_path / "alone"), scheduler(tmp_path / "beside", BEST, LINEAR, FASTER)
     for made in (alone, beside):
         drive(made, metric)
@@ -124,7 +124,7 @@ def test_the_searches_propose_as_they_would_have(tmp_path: Path) -> None:
     assert Counter(item.name for item in beside.configurations)["T-LS"] == STUDY.search.n_configurations["T-LS"] + 2
 
 
-def test_one_that_is_proposed_as_well_counts_once(tmp_path: Path) -> None:
+def test_one_that_is_proposed_as_well_counts_once(tmp_path):
     reference = scheduler(tmp_path / "reference")
     drive(reference)
     points = [(item.name, item.params) for item in reference.configurations if item.name in ("LS", "T-LS", "BERT")]
@@ -136,7 +136,7 @@ def test_one_that_is_proposed_as_well_counts_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [1, 5, 20, 30])
-def test_a_restart_decides_alike(tmp_path: Path, stop: int) -> None:
+def test_a_restart_decides_alike(tmp_path, stop):
     whole = scheduler(tmp_path / "whole", BEST, LINEAR)
     drive(whole, metric)
     drive(scheduler(tmp_path / "killed", BEST, LINEAR), metric, random.Random(stop), stop_after=stop)
@@ -146,25 +146,20 @@ def test_a_restart_decides_alike(tmp_path: Path, stop: int) -> None:
     assert sorted(decisions(again)) == sorted(decisions(whole))
 
 
-def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path: Path) -> None:
-    before = scheduler(tmp_path, LINEAR)
+@pytest.mark.parametrize("earlier", [(LINEAR,), ()], ids=["one before", "none before"])
+def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path, earlier):
+    before = scheduler(tmp_path, *earlier)
     drive(before, metric)
     drive(single(tmp_path, *BEST), metric)
-    after = scheduler(tmp_path, LINEAR, BEST)
+    after = scheduler(tmp_path, *earlier, BEST)
     assert after.is_finished
     assert after.select_winners() == before.select_winners()
-    assert configuration(*LINEAR).id in {item.id for item in after.configurations}
-    assert configuration(*BEST).id not in {item.id for item in after.configurations}
+    ids = {item.id for item in after.configurations}
+    assert {configuration(*one).id for one in earlier} <= ids
+    assert configuration(*BEST).id not in ids
 
 
-def test_nor_does_it_where_nothing_had_been_swept_before(tmp_path: Path) -> None:
-    before = scheduler(tmp_path)
-    drive(before, metric)
-    drive(single(tmp_path, *BEST), metric)
-    assert scheduler(tmp_path, BEST).select_winners() == before.select_winners()
-
-
-def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:
+def test_what_failed_is_not_made_good_after_the_test(tmp_path):
     def broken(labels: Labels) -> float | None:
         return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
 
@@ -178,12 +173,12 @@ def test_what_failed_is_not_made_good_after_the_test(tmp_path: Path) -> None:
     assert scheduler(tmp_path, BEST).select_winners() == before.select_winners()
 
 
-def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path: Path) -> None:
+def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path):
     made = scheduler(tmp_path, BEST, study=STUDY.model_copy(update={"variants": ("BERT", "LS")}))
     assert "T-LS" not in {item.name for item in made.configurations}
 
 
-def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_it(tmp_path: Path) -> None:
+def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_it(tmp_path):
     made = scheduler(tmp_path, BEST)
     drive(made, metric)
     log = made.build_search_log()["systems"]
@@ -196,7 +191,7 @@ def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_i
     assert again.build_search_log()["systems"] == log
 
 
-def test_a_search_that_goes_on_from_its_log_proposes_what_it_would_have(tmp_path: Path) -> None:
+def test_a_search_that_goes_on_from_its_log_proposes_what_it_would_have(tmp_path):
     """A budget ended it after a round: what was swept stands in the log where the next proposals will."""
     alone = scheduler(tmp_path / "alone")
     drive(alone, metric)
@@ -216,7 +211,7 @@ def test_a_search_that_goes_on_from_its_log_proposes_what_it_would_have(tmp_path
     assert decisions(again) == decisions(whole)
 
 
-def test_the_final_weights_of_the_best_swept_ones_are_kept(tmp_path: Path) -> None:
+def test_the_final_weights_of_the_best_swept_ones_are_kept(tmp_path):
     for one in (LINEAR, BEST):
         drive(single(tmp_path, *one), metric)
         swept.register_sweep_trial(tmp_path, configuration(*one))
@@ -228,7 +223,7 @@ def test_the_final_weights_of_the_best_swept_ones_are_kept(tmp_path: Path) -> No
     assert {f"resume/{run.id}" for run in configuration(*FASTER).runs} < unfinished.list_needed_checkpoints()
 
 
-def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
+def test_what_was_kept_is_read_again(tmp_path):
     said: list[str] = []
     study = in_folder(tmp_path)
     assert swept.read_sweep_trials(study, said.append) == []
@@ -242,18 +237,17 @@ def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
     assert said == []
 
 
-def test_one_that_does_not_fit_the_study_any_more_is_left_out_and_told(tmp_path: Path) -> None:
+def test_one_that_does_not_fit_the_study_any_more_is_left_out_and_told(tmp_path):
     swept.register_sweep_trial(tmp_path, configuration(*BEST))
     swept.register_sweep_trial(tmp_path, configuration("LS", Params((("epsilon", 0.2),), (("batch_size", 64),))))
     said: list[str] = []
-    changed = in_folder(tmp_path, training={**STUDY.training.model_dump(), "instances": 96})
-    assert swept.read_sweep_trials(changed, said.append) == [BEST]
+    assert swept.read_sweep_trials(in_folder(tmp_path), said.append) == [BEST]
     (line,) = said
-    assert "batch_size: 64" in line
+    assert "batch_size: '64'; expected a name out of" in line
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"variant": "LS"}', '{"variant": "LS", "values": 3}'])
-def test_a_damaged_file_is_a_mistake_in_one_line(tmp_path: Path, content: str) -> None:
+def test_a_damaged_file_is_a_mistake_in_one_line(tmp_path, content):
     swept.freeze_sweep_trials(tmp_path, [])
     for name, read in {
         "0123.json": lambda: swept.read_sweep_trials(in_folder(tmp_path), print),
@@ -264,7 +258,7 @@ def test_a_damaged_file_is_a_mistake_in_one_line(tmp_path: Path, content: str) -
             read() if read else swept.read_frozen_ids(tmp_path)
 
 
-def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Path) -> None:
+def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path):
     here, there, place = tmp_path / "here", tmp_path / "there", str(tmp_path / "place")
     swept.register_sweep_trial(here, configuration(*BEST))
     swept.freeze_sweep_trials(here, ["a"])
@@ -274,9 +268,7 @@ def test_they_go_to_where_the_records_are_kept_and_come_from_there(tmp_path: Pat
     assert swept.read_frozen_ids(there) == {"a"}
 
 
-def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(tmp_path, monkeypatch):
     study = in_folder(tmp_path / "here", tracking={"mode": "disabled"})
     archive = RemoteRecords(str(tmp_path / "place"), study.folder, print)
     swept.register_sweep_trial(study.folder, configuration(*BEST))
@@ -306,9 +298,7 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(
     assert swept.read_frozen_ids(there) == {configuration(*BEST).id}
 
 
-def test_seeds_that_serve_are_refused_where_sweeps_add_configurations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_seeds_that_serve_are_refused_where_sweeps_add_configurations(tmp_path, monkeypatch):
     """The study would choose among them by the very runs that it then tests."""
     search = STUDY.search.model_dump() | {"n_configurations": dict.fromkeys(STUDY.search.n_configurations, 1)}
     confirm, tracking = {"seeds": (*SEEDS, 101)}, {"mode": "disabled"}

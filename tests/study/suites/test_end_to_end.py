@@ -1,10 +1,7 @@
 """A suite from its command line to its joint report, run study by study, read back from a W&B server."""
 
 import json
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +9,7 @@ from analysis.report import main as report
 from analysis.results import read_records
 from study.sync import main as sync
 from tests.analysis.online import client
+from tests.study.command import called
 from tests.study.suites.command import TWO_SYSTEMS, records, run, write
 from wandb_server import Server
 
@@ -20,7 +18,7 @@ REPORT = ("comparisons.json", "results.csv", "table.md", "table.tex")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished(tmp_path_factory):
     place = tmp_path_factory.mktemp("finished")
     write(place, TWO_SYSTEMS)
     whole = run(place)
@@ -28,7 +26,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return place, whole.stdout
 
 
-def test_every_study_has_its_records_and_its_report(finished: tuple[Path, str]) -> None:
+def test_every_study_has_its_records_and_its_report(finished):
     place, printed = finished
     for key in ("networkx", "pandas"):
         results = read_records(place / "suite" / key)
@@ -39,7 +37,7 @@ def test_every_study_has_its_records_and_its_report(finished: tuple[Path, str]) 
     assert "Average over the tasks" in printed
 
 
-def test_a_study_that_is_run_later_was_planned_from_the_start(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_study_that_is_run_later_was_planned_from_the_start(finished, tmp_path):
     write(tmp_path, TWO_SYSTEMS)
     alone = run(tmp_path, "--study", "networkx")
     assert alone.returncode == 0, alone.stdout + alone.stderr
@@ -57,16 +55,14 @@ def test_a_study_that_is_run_later_was_planned_from_the_start(finished: tuple[Pa
     assert [(study["key"], study["is_late"]) for study in plan["studies"]] == [("networkx", False), ("pandas", False)]
 
 
-def test_the_report_can_be_written_again_from_the_folder(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_the_report_can_be_written_again_from_the_folder(finished, tmp_path):
     place, _ = finished
     assert report([str(place / "suite"), "--output", str(tmp_path)]) == 0
     for name in REPORT:
         assert (tmp_path / name).read_bytes() == (place / "suite" / "report" / name).read_bytes()
 
 
-def test_a_server_gives_the_same_joint_report(
-    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_gives_the_same_joint_report(finished, tmp_path, monkeypatch):
     place, _ = finished
     with Server(tmp_path / "server") as server, client(server, tmp_path / "client"):
         assert sync([str(place / "suite")]) == 0
@@ -79,11 +75,10 @@ def test_a_server_gives_the_same_joint_report(
         assert (tmp_path / "out" / name).read_bytes() == (place / "suite" / "report" / name).read_bytes(), name
 
 
-def test_rankings_are_exported_study_by_study(finished: tuple[Path, str], tmp_path: Path) -> None:
+def test_rankings_are_exported_study_by_study(finished, tmp_path):
     place, _ = finished
     exported = run(place, "--export-trec", str(tmp_path / "trec"))
     assert exported.returncode == 0, exported.stderr
     assert {path.name for path in (tmp_path / "trec").iterdir()} == {"networkx", "pandas"}
-    command = [sys.executable, "-m", "study.run", str(place / "suite.toml"), "--export-sweep"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    refused = called(tmp_path, "-m", "study.run", str(place / "suite.toml"), "--export-sweep")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)

@@ -7,6 +7,7 @@ import pytest
 from records.suite_plan import PublishedScore
 from study.config.loader import load_study
 from study.suites.loader import is_suite, load_suite
+from tests.study.test_mistakes import check, read_mistakes
 from trainables.utils.errors import UserError
 
 SUITE = """
@@ -35,16 +36,16 @@ def written(folder: Path, text: str = SUITE) -> str:
     return str(path)
 
 
-def test_there_is_a_study_for_each_combination_in_the_order_of_the_axes(tmp_path: Path) -> None:
+def test_there_is_a_study_for_each_combination_in_the_order_of_the_axes(tmp_path):
     suite = load_suite(written(tmp_path))
     assert [each.key for each in suite.studies] == ["bm25-short", "bm25-long", "random-short", "random-long"]
     assert suite.studies[2].labels == {"sampler": "random", "task": "short"}
-    assert [each.study.task.sampler.name for each in suite.studies] == ["bm25", "bm25", "random", "random"]  # type: ignore[attr-defined]
-    assert [each.study.task.document_words for each in suite.studies] == [30, 60, 30, 60]  # type: ignore[attr-defined]
+    assert [each.study.task.sampler.name for each in suite.studies] == ["bm25", "bm25", "random", "random"]
+    assert [each.study.task.document_words for each in suite.studies] == [30, 60, 30, 60]
     assert (suite.columns, suite.planned) == ("task", suite.studies)
 
 
-def test_a_study_of_a_suite_is_the_study_with_these_settings(tmp_path: Path) -> None:
+def test_a_study_of_a_suite_is_the_study_with_these_settings(tmp_path):
     """Apart from its name and its places it is the one that the same overrides make."""
     study = load_suite(written(tmp_path)).studies[1].study
     alone = load_study("quick", ["seeds=[1, 2]", "training.epochs=2", "task.document_words=60"])
@@ -55,7 +56,7 @@ def test_a_study_of_a_suite_is_the_study_with_these_settings(tmp_path: Path) -> 
     assert (study.tracking.project, study.tracking.group) == ("small", "bm25-long")
 
 
-def test_a_later_place_replaces_an_alternative_of_an_earlier_one(tmp_path: Path) -> None:
+def test_a_later_place_replaces_an_alternative_of_an_earlier_one(tmp_path):
     """Epochs of the suite, instances of an axis, epochs of the command line."""
     source = written(tmp_path)
     assert [each.study.training.epochs for each in load_suite(source).studies] == [None, 2, None, 2]
@@ -73,9 +74,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("how", PLACES)
-def test_overrides_hold_for_all_studies_and_places_are_those_of_the_suite(
-    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overrides_hold_for_all_studies_and_places_are_those_of_the_suite(tmp_path, how, monkeypatch):
     monkeypatch.setenv("PLACE", "/tmp")
     line, given = PLACES[how]
     source = written(tmp_path, SUITE.replace("[study]\n", f"[study]\n{line}"))
@@ -89,9 +88,7 @@ def test_overrides_hold_for_all_studies_and_places_are_those_of_the_suite(
         assert each.study.project == "other"
 
 
-def test_some_studies_can_be_selected_and_the_data_of_others_may_be_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_some_studies_can_be_selected_and_the_data_of_others_may_be_absent(tmp_path, monkeypatch):
     monkeypatch.delenv("NO_SUCH_DATA", raising=False)
     source = written(tmp_path, SUITE.replace("task.document_words = 60", 'task.libraries = ["${NO_SUCH_DATA}"]'))
     suite = load_suite(source, selected=["*short"])
@@ -103,12 +100,12 @@ def test_some_studies_can_be_selected_and_the_data_of_others_may_be_absent(
         load_suite(source, selected=["x"])
 
 
-def test_combinations_can_be_skipped(tmp_path: Path) -> None:
+def test_combinations_can_be_skipped(tmp_path):
     source = written(tmp_path, SUITE.replace("[study]", 'skip = [{ sampler = "random", task = "long" }]\n[study]', 1))
     assert [each.key for each in load_suite(source).studies] == ["bm25-short", "bm25-long", "random-short"]
 
 
-def test_a_base_is_found_beside_the_suite(tmp_path: Path) -> None:
+def test_a_base_is_found_beside_the_suite(tmp_path):
     (tmp_path / "base.toml").write_text(
         'name = "base"\nvariants = ["BERT"]\nmodel.name = "a/b"\ntraining.negatives = 1'
     )
@@ -116,7 +113,7 @@ def test_a_base_is_found_beside_the_suite(tmp_path: Path) -> None:
     assert {each.study.variants for each in suite.studies} == {("BERT",)}
 
 
-def test_studies_that_may_have_the_same_runs_have_projects_of_their_own(tmp_path: Path) -> None:
+def test_studies_that_may_have_the_same_runs_have_projects_of_their_own(tmp_path):
     for setting in ('variants = ["BERT", "LS"]', "training.learning_rate = 1e-4", 'model.name = "a/b"'):
         text = SUITE[: SUITE.index("[axes")] + f"[axes.part.first]\n{setting}\n[axes.part.second]\n"
         studies = load_suite(written(tmp_path, text)).studies
@@ -125,7 +122,7 @@ def test_studies_that_may_have_the_same_runs_have_projects_of_their_own(tmp_path
         assert alone.study.project == "ours-first"
 
 
-def test_what_is_the_bases_own_is_not_the_suites(tmp_path: Path) -> None:
+def test_what_is_the_bases_own_is_not_the_suites(tmp_path):
     base = 'name = "base"\noutput = { folder = "x", remote = "y" }\ntracking = { project = "p", entity = "e" }\n'
     (tmp_path / "base.toml").write_text(base + 'model.name = "a/b"\ntraining.negatives = 1')
     for each in load_suite(written(tmp_path, SUITE.replace('"quick"', '"base.toml"'))).studies:
@@ -133,14 +130,14 @@ def test_what_is_the_bases_own_is_not_the_suites(tmp_path: Path) -> None:
         assert each.study.folder == Path(f"results/small/{each.key}").absolute()
 
 
-def test_a_suite_whose_axes_are_misspelt_is_told_about_them(tmp_path: Path) -> None:
+def test_a_suite_whose_axes_are_misspelt_is_told_about_them(tmp_path):
     source = written(tmp_path, SUITE.replace("[axes", "[axis"))
     assert is_suite(source)
     with pytest.raises(UserError, match=r"axes: missing.*\n?.*axis: .*expected one of name, base, study, axes"):
         load_suite(source)
 
 
-def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
+def test_a_command_for_one_study_refuses_a_suite(tmp_path):
     source = written(tmp_path)
     assert is_suite(source)
     assert not is_suite("quick")
@@ -150,38 +147,12 @@ def test_a_command_for_one_study_refuses_a_suite(tmp_path: Path) -> None:
         load_study(source)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ('name = "small"', 'name = "Small"', r"name: 'Small'; expected lower-case letters"),
-        ("[study]", "columns = 'x'\n[study]", r"columns: 'x'; expected an axis: sampler, task"),
-        ("[study]", "column = 'x'\n[study]", r"column: 'x'; expected one of name, base, study, axes"),
-        ("[study]", "skip = [{x = 'y'}]\n[study]", r"skip: x = 'y'; expected labels of the axes"),
-        ("document_words = 30", "document_wrds = 30", r"axes\.task\.short: task\.document_wrds: .* did you mean"),
-        ("document_words = 30", "document_words = -3", r"axes\.task\.short: task\.document_words: -3; expected"),
-        ("[axes.task.long]", '[axes.task."Short "]', r"two studies 'bm25-short'"),
-        ("[axes.task.long]", '[axes.task."\N{GREEK SMALL LETTER ALPHA}"]', r"labels with an ASCII letter"),
-        ('"quick"', '"absent"', r"absent: no such file"),
-        ("seeds", "search.hours = 2\nseeds", r"search\.hours: 2.*expected none in a suite"),
-        ("document_words = 30", "document_words = 30\nresources.gpu = 0.5", r"resources: .*expected the same"),
-        ("document_words = 30", "document_words = 30\nanalysis.alpha = 0.1", r"analysis\.alpha: .*the same"),
-        ("document_words = 30", "document_words = 30\ntraining.threads = 2", r"training\.threads: .*the same"),
-        ("[study]", "published = 'x.y'\n[study]", r"published: 'x\.y'; expected one of"),
-        ("[study]", "skip = [{}]\n[study]", r"skip: .*expected a list of labels"),
-        ("[study]", 'skip = [{task = "short"}, {task = "long"}]\n[study]', r"skip: all combinations"),
-        ("[axes.task.long]", '[axes.task."a/b"]', r"a label has at most 40 letters"),
-        ('"quick"', '"wsls-table-2"', r"base: 'wsls-table-2'; expected a study, not a suite"),
-        ("seeds", "output = 3\nseeds", r"output: 3; expected a table of keys"),
-        ("seeds", "output.folder = 3\nseeds", r"study: output\.folder: 3; expected text"),
-        ("seeds", 'name = "x"\nseeds', r"study: name: 'x'; expected none here"),
-        ("document_words = 30", 'document_words = 30\noutput.folder = "x"', r"axes\.task\.short: output: set for one"),
-        ("document_words = 30", 'document_words = 30\ntracking.project = "x"', r"tracking\.project: set for one label"),
-    ],
-)
-def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
-    with pytest.raises(UserError, match=told) as error:
+@pytest.mark.parametrize(("given", "said"), read_mistakes("suite").items())
+def test_a_mistake_is_one_line(tmp_path, given, said):
+    old, new = given.replace("\\n", "\n").split(" => ")
+    with pytest.raises(UserError) as error:
         load_suite(written(tmp_path, SUITE.replace(old, new, 1)))
-    assert "\n" not in str(error.value)
+    check(str(error.value), said)
 
 
 @pytest.mark.parametrize(
@@ -193,18 +164,17 @@ def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) ->
         (["name=3"], "name: 3; expected lower-case"),
     ],
 )
-def test_a_mistake_on_the_command_line_is_one_line(tmp_path: Path, overrides: list[str], told: str) -> None:
+def test_a_mistake_on_the_command_line_is_one_line(tmp_path, overrides, told):
     with pytest.raises(UserError, match=told) as error:
         load_suite(written(tmp_path), overrides)
     assert "\n" not in str(error.value)
 
 
-def test_published_results_may_be_beside_the_suite(tmp_path: Path) -> None:
+def test_published_results_may_be_beside_the_suite(tmp_path):
     table = '[best]\nsource = "me"\nmetric = "R10@1"\n[best.scores.BM25]\nshort = {BERT = 0.5}\n'
     (tmp_path / "mine.toml").write_text(table)
     source = written(tmp_path, SUITE.replace("[study]", "published = 'mine.best'\n[study]", 1))
     suite = load_suite(source)
-    assert suite.published is not None
     assert suite.published.scores == {"BM25/short": {"BERT": PublishedScore(mean=0.5)}}
     for wrong in ("{BERT = {}}", "{BERT = {sd = 0.1}}", "{BERT = 'x'}"):
         (tmp_path / "mine.toml").write_text(table.replace("{BERT = 0.5}", wrong))

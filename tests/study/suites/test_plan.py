@@ -26,13 +26,13 @@ def put_test_score(suite: Suite, key: str) -> None:
     (place / "test.json").write_text(json.dumps({"id": "a", "state": "finished", "summary": {}}))
 
 
-def test_each_study_has_the_comparisons_of_its_own_plan(tmp_path: Path) -> None:
+def test_each_study_has_the_comparisons_of_its_own_plan(tmp_path):
     plan = build_suite_plan(loaded(tmp_path))
     pairs = [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
     assert [study["comparisons"] for study in plan["studies"]] == [pairs] * 4
 
 
-def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path: Path) -> None:
+def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path):
     first = register_suite_plan(loaded(tmp_path))
     assert register_suite_plan(loaded(tmp_path)) == first
     changed, changed_hash = register_suite_plan(loaded(tmp_path, 'variants=["BERT", "LS"]'))
@@ -42,7 +42,7 @@ def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path:
         assert read_suite_plan(place / "suite.json").document == changed
 
 
-def test_the_plan_has_all_studies_whichever_are_selected(tmp_path: Path) -> None:
+def test_the_plan_has_all_studies_whichever_are_selected(tmp_path):
     first = loaded(tmp_path, selected=("*long",))
     plan = register_suite_plan(first)
     assert [study["key"] for study in plan[0]["studies"]] == ["bm25-short", "bm25-long", "random-short", "random-long"]
@@ -51,7 +51,7 @@ def test_the_plan_has_all_studies_whichever_are_selected(tmp_path: Path) -> None
     assert not any(study["is_late"] for study in plan[0]["studies"])
 
 
-def test_a_study_that_joins_after_test_scores_is_late_and_one_that_leaves_stays(tmp_path: Path) -> None:
+def test_a_study_that_joins_after_test_scores_is_late_and_one_that_leaves_stays(tmp_path):
     first = loaded(tmp_path)
     register_suite_plan(first)
     put_test_score(first, "bm25-long")
@@ -67,14 +67,14 @@ def test_a_study_that_joins_after_test_scores_is_late_and_one_that_leaves_stays(
         check_suite_folder(loaded(tmp_path, text=SUITE.replace("axes.task", "axes.length")))
 
 
-def test_the_plan_of_another_machine_is_found_in_the_studies_folders(tmp_path: Path) -> None:
+def test_the_plan_of_another_machine_is_found_in_the_studies_folders(tmp_path):
     plan = register_suite_plan(loaded(tmp_path))
     (tmp_path / "results" / "suite.json").unlink()
     changed, _ = register_suite_plan(loaded(tmp_path, 'variants=["BERT", "LS"]'))
     assert (changed["version"], changed["replaces"]) == (2, plan[1])
 
 
-def test_the_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_the_folder_of_something_else_is_refused(tmp_path):
     suite = loaded(tmp_path)
     check_suite_folder(suite)
     register_suite_plan(suite)
@@ -86,7 +86,7 @@ def test_the_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         check_suite_folder(suite)
 
 
-def test_a_damaged_plan_is_told(tmp_path: Path) -> None:
+def test_a_damaged_plan_is_told(tmp_path):
     suite = loaded(tmp_path)
     register_suite_plan(suite)
     path = suite.folder / "suite.json"
@@ -98,9 +98,7 @@ def test_a_damaged_plan_is_told(tmp_path: Path) -> None:
         register_suite_plan(suite)
 
 
-def test_a_damaged_plan_is_written_again_from_a_copy_as_long_as_there_is_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_plan_is_written_again_from_a_copy_as_long_as_there_is_one(tmp_path, capsys):
     suite = loaded(tmp_path)
     first = register_suite_plan(suite)
     places = [suite.folder, *(each.study.folder for each in suite.studies)]

@@ -13,7 +13,7 @@ from tests.study.command import call, light
 from tests.study.suites.test_loader import SUITE, written
 
 
-def test_totals_are_the_sums_over_the_studies(tmp_path: Path) -> None:
+def test_totals_are_the_sums_over_the_studies(tmp_path):
     text = SUITE.replace("training.epochs = 2", "training.instances = 256")
     suite = load_suite(written(tmp_path, text), [f"output.folder={tmp_path / 'r'}", f"cache.folder={tmp_path / 'c'}"])
     preview = build_suite_preview(suite)
@@ -25,7 +25,7 @@ def test_totals_are_the_sums_over_the_studies(tmp_path: Path) -> None:
     assert "total" in str(preview)
 
 
-def test_the_command_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_the_command_loads_nothing_heavy(tmp_path):
     source = written(tmp_path)
     printed = light(tmp_path, source, "--dry-run")
     assert printed.returncode == 0, printed.stderr
@@ -45,14 +45,8 @@ def test_the_command_loads_nothing_heavy(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_in_the_data_or_the_model_of_a_study_names_the_study(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    option: str,
-    chosen: str,
-    wrong: str,
-    line: str,
-) -> None:
+    tmp_path, monkeypatch, capsys, option, chosen, wrong, line
+):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     assert main([written(tmp_path), "--study", chosen, wrong, option]) == 2
@@ -60,7 +54,7 @@ def test_a_mistake_in_the_data_or_the_model_of_a_study_names_the_study(
     assert printed.startswith(f"study.run: {line}")
 
 
-def test_what_is_for_one_study_is_refused(tmp_path: Path) -> None:
+def test_what_is_for_one_study_is_refused(tmp_path):
     source = written(tmp_path)
     for arguments in (["quick", "--study", "x", "--dry-run"], [source, "--export-sweep"], [source, "--sweep"]):
         refused = call("study.run", tmp_path, *arguments)

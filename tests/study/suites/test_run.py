@@ -1,6 +1,5 @@
 """What a suite does if the report of a study cannot be written: the other studies go on, and the error is told."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +18,7 @@ class Session:
         self.opened = SimpleNamespace(study=SimpleNamespace(name=name), cluster=None)
         self.scheduler = SimpleNamespace(is_finished=error is not None)
         self.wandb_logger = SimpleNamespace(pending={}, close=lambda: log.append(f"{name} closed"))
-        self.trials = StudyTrials(self.scheduler, self.wandb_logger)  # type: ignore[arg-type]
+        self.trials = StudyTrials(self.scheduler, self.wandb_logger)
 
     def publish_results(self, view: LiveView, is_brief: bool) -> None:
         self._log.append(f"{self.name} published")
@@ -30,7 +29,7 @@ class Session:
         self._log.append(f"{self.name} finished")
 
 
-def test_a_report_that_fails_does_not_keep_the_other_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_fails_does_not_keep_the_other_studies(tmp_path, monkeypatch):
     log = list[str]()
     first, second = Session("first", log, ValueError("damaged")), Session("second", log)
 
@@ -41,5 +40,5 @@ def test_a_report_that_fails_does_not_keep_the_other_studies(tmp_path: Path, mon
 
     monkeypatch.setattr(run, "run_trials", run_trials)
     with pytest.raises(ValueError, match="damaged"):
-        run._run_sessions([first, second], LiveView())  # type: ignore[list-item]
+        run._run_sessions([first, second], LiveView())
     assert log == ["first published", "second published", "first closed", "first finished", "second finished"]

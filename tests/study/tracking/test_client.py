@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +15,12 @@ from trainables.utils.hashing import hash_json
 
 
 @pytest.fixture
-def tracking(tmp_path: Path) -> Tracking:
+def tracking(tmp_path):
     write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
 
-def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> None:
+def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking):
     def broken(line: str) -> None:
         raise BrokenPipeError
 
@@ -38,9 +37,7 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking: Tracking) -> 
 
 
 @pytest.mark.parametrize("path", ["code", ""])
-def test_a_plugin_is_found_where_it_is_found_here(
-    path: str, tracking: Tracking, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugin_is_found_where_it_is_found_here(path, tracking, tmp_path_factory, monkeypatch):
     here = tmp_path_factory.mktemp("here")
     (here / path).mkdir(exist_ok=True)
     (here / path / "mine.py").write_text(f"open({str(here / 'found')!r}, 'w').close()\n", encoding="utf-8")
@@ -53,9 +50,7 @@ def test_a_plugin_is_found_where_it_is_found_here(
     assert (here / "found").exists()
 
 
-def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
-    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(tracking, monkeypatch):
     monkeypatch.setattr("study.tracking.client._FLUSH_TIMEOUT_S", 3.0)
     monkeypatch.setattr(threading, "excepthook", lambda told: None)
     monkeypatch.setattr(WandbLogger, "_mark_done", lambda self, told: told["no such key"])
@@ -70,9 +65,7 @@ def test_an_answer_that_is_none_ends_the_process_and_not_the_waiting(
     logger.close()
 
 
-def test_a_sync_that_finds_no_room_says_so_in_one_line(
-    tracking: Tracking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sync_that_finds_no_room_says_so_in_one_line(tracking, monkeypatch, capsys):
     def stopped(self: WandbLogger) -> bool:
         raise OSError(28, "full")
 
@@ -86,9 +79,7 @@ def test_a_sync_that_finds_no_room_says_so_in_one_line(
     )
 
 
-def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
-    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(tracking, monkeypatch):
     ordered: list[tuple[str, str]] = []
     for run_id in ("noted", "ordered", "lacking"):
         recorded(tracking.folder, "dev", run_id=run_id)

@@ -4,10 +4,10 @@ whole again from the records."""
 import hashlib
 import json
 import threading
-from pathlib import Path
 
 import pandas as pd
 import pytest
+import wandb
 
 from analysis.readers.wandb_offline import index_staged_files, is_complete, locate_staged_file, read_offline_runs
 from records import run_record as record
@@ -16,6 +16,8 @@ from study.config.schema import TrackingSettings
 from study.tracking import Tracking, WandbLogger, offline_files
 from study.tracking.payload import FINDINGS_FILE, Document, make_document_payload, read_project
 from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced
+from study.tracking.wandb_run import prepare_client
+from study.tracking.writer import RunWriter
 from study.workflows.session import make_tracking as tracking_of
 from tests.study.driving import STUDY
 from tests.study.mirrors import CURVE, LABELS, PLAN, SPLITS, recorded
@@ -24,35 +26,39 @@ from trainables.utils.hashing import hash_json
 
 
 @pytest.fixture
-def tracking(tmp_path: Path) -> Tracking:
+def tracking(tmp_path):
     write_json(tmp_path / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})
     return Tracking(mode="offline", project="p", folder=tmp_path)
 
 
 def write(tracking: Tracking, *written: record.Split | Document) -> None:
-    """Do what a driver does with evaluations and documents, from its start to its end."""
-    logger = WandbLogger(tracking, print)
-    for each in written:
-        if each in SPLITS:
-            logger.log_evaluation("abc", each)
-        else:
-            logger.log_document(each)
-    is_written = logger.flush()
-    logger.close()
-    assert is_written, logger.failure_reason
+    """Do in this process what the one of a logger does, from its start to its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tracking.folder)
+        for name in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_SILENT", "WANDB_ERROR_REPORTING"):
+            patch.setenv(name, "")  # so that what `prepare_client` sets is taken back
+        wandb.teardown()  # its service has a working directory and an environment of its own
+        prepare_client(tracking)
+        writer = RunWriter(tracking)
+        for each in written:
+            if each in SPLITS:
+                writer.write_evaluation("abc", each)
+            else:
+                writer.write_document(each)
+        writer.close()
+        wandb.teardown()
 
 
 def done(tracking: Tracking, split: record.Split) -> bool:
     return is_evaluation_synced(tracking, "abc", split, "finished")
 
 
-def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
+def test_a_run_is_what_its_record_says(tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     write(tracking, *SPLITS)
     (run,) = read_offline_runs(tracking.folder / "wandb")
     entries = [record.read_run_record(tracking.folder, "abc", split) for split in SPLITS]
-    assert entries[0] is not None
     assert (run.id, run.group, run.job_type) == ("abc", "group", "search")
     assert run.config == LABELS | {key: entries[0][key] for key in ("versions", "commit", "hardware")}
     assert run.history == CURVE
@@ -60,17 +66,25 @@ def test_a_run_is_what_its_record_says(tracking: Tracking) -> None:
     assert {key: run.summary[key] for key in wanted} == wanted
     assert sorted(run.artifacts) == ["scores-dev-abc", "scores-test-abc"]
     assert all(done(tracking, split) for split in SPLITS)
+    files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
+    assert len(files) == 2
+    assert all(is_complete(file) for file in files)  # once it is said to be written, it is on disk
 
 
-def test_a_link_among_the_files_names_no_folder_of_this_machine(tracking: Tracking) -> None:
+def test_the_files_name_no_folder_of_this_machine(tracking):
+    """So a folder that was moved still has its scores."""
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     links = [path for path in tracking.folder.rglob("*") if path.is_symlink()]
     assert any(link.name == "debug-core.log" and link.is_file() for link in links)
     assert [link for link in links if link.readlink().is_absolute()] == []
+    place = tracking.folder / "wandb" / "scores" / "scores-dev-abc.parquet"
+    assert place.read_bytes() == record.get_scores_path(tracking.folder, "abc").read_bytes()
+    (run,) = read_offline_runs(tracking.folder / "wandb")
+    assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
 
 
-def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking: Tracking) -> None:
+def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     write(tracking, "test")
@@ -82,7 +96,7 @@ def test_a_test_evaluation_that_is_written_first_brings_the_run_of_its_training(
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 2
 
 
-def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
+def test_half_a_mirror_is_replaced(tracking):
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     get_evaluation_path(tracking.folder, "abc", "dev").unlink()
@@ -92,7 +106,7 @@ def test_half_a_mirror_is_replaced(tracking: Tracking) -> None:
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 1
 
 
-def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(tracking: Tracking) -> None:
+def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(tracking):
     recorded(tracking.folder, "dev", "failed")
     write(tracking, "dev")
     (run,) = read_offline_runs(tracking.folder / "wandb")
@@ -106,7 +120,7 @@ def test_a_run_that_failed_says_why_and_one_that_was_made_good_no_longer(trackin
     assert done(tracking, "dev")
 
 
-def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Tracking) -> None:
+def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking):
     recorded(tracking.folder, "dev")
     recorded(tracking.folder, "test", "failed")
     write(tracking, *SPLITS)
@@ -116,11 +130,11 @@ def test_a_failed_test_takes_nothing_from_the_run_of_its_training(tracking: Trac
     assert set(run.artifacts) == {"scores-dev-abc"}
 
 
-def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking: Tracking) -> None:
+def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tracking):
     logs = [{"LS": {"proposed": count, "proposals": []}} for count in (1, 2)]
-    for number, log in enumerate([logs[0], logs[1], logs[1]]):
+    for number, log in enumerate(logs):
         write_json(tracking.folder / "search.json", {"systems": log})
-        write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": min(number, 1)})
+        write_json(tracking.folder / FINDINGS_FILE, {"failed_runs": number})
         write(tracking, "plan", "search", "report")
     key = hash_json(PLAN)
     found = {run.id: run for run in read_offline_runs(tracking.folder / "wandb")}
@@ -135,11 +149,10 @@ def test_plan_search_and_findings_are_runs_of_their_own_and_the_latest_counts(tr
     assert len(list((tracking.folder / "wandb").glob("offline-run-*"))) == 3
 
 
-def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(tracking: Tracking) -> None:
+def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(tracking):
     setup = {"model": "org/bert", "data": "toy", "date": "2026-07-31", "commit": None}
     write_json(tracking.folder / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN), "setup": setup})
     without = make_document_payload(tracking.folder, "plan")
-    assert without is not None
     assert without.config["setup"] == setup
     statistics = {"columns": ["train"], "rows": [{"name": "queries", "decimals": 0, "values": [3]}], "legend": "."}
     write_data_statistics(tracking.folder, None)
@@ -149,7 +162,6 @@ def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(
     write_data_statistics(tracking.folder, statistics)
     assert (tracking.folder / "data.json").stat().st_mtime_ns == written
     found = make_document_payload(tracking.folder, "plan")
-    assert found is not None
     assert found.config == without.config | {"data_statistics": statistics}
     assert found.id == without.id
     assert found.version != without.version  # so that W&B gets it where an earlier version logged the plan
@@ -157,14 +169,13 @@ def test_the_plan_is_logged_with_the_statistics_of_the_data_that_the_folder_has(
     assert make_document_payload(tracking.folder, "plan") == without
 
 
-def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tracking) -> None:
+def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking):
     assert make_document_payload(tracking.folder, "queries") is None
     path, key, known = tracking.folder / "queries.parquet", f"queries-{hash_json(PLAN)}", set()
     for turns in (1, 2, 2):
         pd.DataFrame([{"split": "dev", "query_id": "q", "turns": turns}]).to_parquet(path)
         write(tracking, "queries")
         found = make_document_payload(tracking.folder, "queries")
-        assert found is not None
         known.add(found.version)
         (run,) = read_offline_runs(tracking.folder / "wandb")
         assert (run.id, run.job_type, run.config) == (key, "queries", {"study": "small", "plan_hash": hash_json(PLAN)})
@@ -178,18 +189,7 @@ def test_the_queries_are_a_run_of_their_own_with_the_file_as_it_is(tracking: Tra
     assert len(known) == 2
 
 
-def test_what_is_said_to_be_written_is_on_disk(tracking: Tracking) -> None:
-    for split in SPLITS:
-        recorded(tracking.folder, split)
-        write(tracking, split)
-        files = sorted((tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb"))
-        assert files
-        assert all(is_complete(file) for file in files)
-
-
-def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
-    tracking: Tracking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(tracking, monkeypatch):
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
     (file,) = (tracking.folder / "wandb").glob("offline-run-*/run-abc.wandb")
@@ -207,7 +207,7 @@ def test_it_is_waited_for_until_the_end_of_a_run_is_on_disk(
         offline_files.wait_until_written(file)
 
 
-def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_mode_project_or_server_is_another_mirror(tracking, monkeypatch):
     monkeypatch.delenv("WANDB_BASE_URL", raising=False)
     recorded(tracking.folder, "dev")
     write(tracking, "dev")
@@ -223,7 +223,7 @@ def test_another_mode_project_or_server_is_another_mirror(tracking: Tracking, mo
     assert not done(online, "dev")
 
 
-def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch):
     monkeypatch.delenv("WANDB_ENTITY", raising=False)
     assert (tracking_of(STUDY).project, tracking_of(STUDY).entity) == (STUDY.name, None)
     monkeypatch.setenv("WANDB_ENTITY", "team")
@@ -232,28 +232,21 @@ def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch: pytest.M
     assert tracking_of(own).entity == "mine"
 
 
-def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking: Tracking) -> None:
+def test_what_is_brought_to_another_project_leaves_the_study_its_own(tracking):
     for made in (tracking, tracking.model_copy(update={"project": "other", "own": False})):
         write(made, "plan")
     assert read_project(tracking.folder) == ("p", None, None)
 
 
-def test_of_a_disabled_study_nothing_is_written(tracking: Tracking) -> None:
+def test_of_a_disabled_study_nothing_is_written(tracking):
     recorded(tracking.folder, "dev")
-    write(tracking.model_copy(update={"mode": "disabled"}), "dev")
+    logger = WandbLogger(tracking.model_copy(update={"mode": "disabled"}), print)
+    logger.log_evaluation("abc", "dev")
+    assert logger.flush()
     assert not (tracking.folder / "wandb").exists()
 
 
-def test_a_folder_that_was_moved_still_has_its_scores(tracking: Tracking) -> None:
-    recorded(tracking.folder, "dev")
-    write(tracking, "dev")
-    place = tracking.folder / "wandb" / "scores" / "scores-dev-abc.parquet"
-    assert place.read_bytes() == record.get_scores_path(tracking.folder, "abc").read_bytes()
-    (run,) = read_offline_runs(tracking.folder / "wandb")
-    assert [file.staged for file in run.artifacts["scores-dev-abc"]] == [place.name]
-
-
-def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
+def test_two_drivers_write_a_run_once(tracking):
     for split in SPLITS:
         recorded(tracking.folder, split)
     loggers = [WandbLogger(tracking, print) for _ in range(2)]
@@ -269,14 +262,13 @@ def test_two_drivers_write_a_run_once(tracking: Tracking) -> None:
     assert not list((tracking.folder / "wandb" / ".locks").iterdir())
 
 
-def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking: Tracking) -> None:
+def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking):
     said: list[str] = []
     recorded(tracking.folder, "dev")
     logger = WandbLogger(tracking, said.append)
     logger.log_document("plan")
     assert logger.flush()
     process = logger._process
-    assert process is not None
     process.kill()
     process.wait()
     logger.log_evaluation("abc", "dev")
@@ -286,7 +278,7 @@ def test_a_logger_that_is_killed_is_replaced_and_loses_nothing(tracking: Trackin
     assert said == ["cannot write to W&B at the moment (its process was killed by signal 9)"]
 
 
-def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking: Tracking) -> None:
+def test_files_that_cannot_be_written_are_a_fault_that_says_why(tracking):
     (tracking.folder / "wandb").write_text("a file where a folder should be", encoding="utf-8")
     recorded(tracking.folder, "dev")
     logger = WandbLogger(tracking, print)

@@ -23,7 +23,7 @@ LOCK = Path("wandb", ".locks", "abc")
 
 
 @pytest.fixture(autouse=True)
-def _in_the_folder_of_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_the_folder_of_a_study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
@@ -31,7 +31,7 @@ def writer() -> RunWriter:
     return RunWriter(Tracking(mode="online", project="p", folder=Path()))
 
 
-def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time() -> None:
+def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time():
     inside, most, faults = 0, 0, list[BaseException]()
 
     def take() -> None:
@@ -65,16 +65,15 @@ time.sleep(60)
 """
 
 
-def test_the_lock_of_a_process_is_free_once_that_is_killed() -> None:
+def test_the_lock_of_a_process_is_free_once_that_is_killed():
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         assert not writer().try_lock_run("abc")
         holder.kill()
     assert writer().try_lock_run("abc")
 
 
-def test_a_lock_excludes_a_process_that_locks_the_file_itself() -> None:
+def test_a_lock_excludes_a_process_that_locks_the_file_itself():
     own = writer()
     assert own.try_lock_run("abc")
     with LOCK.open("a") as file, pytest.raises(BlockingIOError):
@@ -86,9 +85,7 @@ def test_a_lock_excludes_a_process_that_locks_the_file_itself() -> None:
 @pytest.mark.parametrize(
     ("number", "ignored"), [(errno.ENOLCK, True), (errno.ENOTSUP, True), (errno.ENOSYS, True), (errno.EIO, False)]
 )
-def test_on_a_file_system_without_locks_there_is_one_driver_that_writes(
-    number: int, ignored: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_file_system_without_locks_there_is_one_driver_that_writes(number, ignored, monkeypatch):
     def refuse(file: int, flags: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -118,9 +115,7 @@ class Nowhere:
         pass
 
 
-def test_two_drivers_of_the_same_runs_do_not_wait_for_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_drivers_of_the_same_runs_do_not_wait_for_each_other(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("study.tracking.writer.WandbRun", Nowhere)
     workers = [_WriterThread(Tracking(mode="online", project="p", folder=tmp_path)) for _ in range(2)]
     for number, run_id in enumerate(("one", "other")):

@@ -43,11 +43,11 @@ LOW = (
         ("1/3 of all and/or none", "1/3 of all and/or none"),
     ],
 )
-def test_what_belongs_to_the_machine_is_left_out(text: str, expected: str) -> None:
+def test_what_belongs_to_the_machine_is_left_out(text, expected):
     assert redact(text) == expected
 
 
-def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch):
     monkeypatch.setattr("study.utils.error_text.HOSTS", set())
     text = "lost gpu-07.lab.example at gpu-07 (GPU-07), not gpu-071 or login.lab; also xnode"
     assert redact(text) == text
@@ -56,8 +56,8 @@ def test_other_nodes_of_the_cluster_are_left_out_once_they_are_known(monkeypatch
     assert redact(text) == "lost (host) at (host) ((host)), not gpu-071 or (host).lab; also xnode"
 
 
-@pytest.mark.slow  # it starts Ray
-def test_joining_a_cluster_makes_its_nodes_known() -> None:
+@pytest.mark.long  # it starts Ray
+def test_joining_a_cluster_makes_its_nodes_known():
     code = (
         "import ray; from study.execution import nodes; from study.utils.error_text import redact\n"
         "ray.init('local', num_cpus=1, include_dashboard=False, log_to_driver=False, _node_name='gpu-07.lab')\n"
@@ -83,11 +83,11 @@ def test_joining_a_cluster_makes_its_nodes_known() -> None:
         ("connection refused", "RuntimeError: connection refused"),
     ],
 )
-def test_what_a_server_says_is_told_without_its_form(told: str, expected: str) -> None:
+def test_what_a_server_says_is_told_without_its_form(told, expected):
     assert summarize_server_error(RuntimeError(told)) == expected
 
 
-def test_a_traceback_names_modules_and_no_folders() -> None:
+def test_a_traceback_names_modules_and_no_folders():
     with pytest.raises(OSError, match="x") as caught:
         raise OSError(errno.ENOENT, "x", f"{Path.home()}/se{'cret'}/file")
     text = "".join(format_redacted_traceback(caught.value))
@@ -107,7 +107,7 @@ def test_a_traceback_names_modules_and_no_folders() -> None:
         RuntimeError("std::bad_alloc"),
     ],
 )
-def test_memory_is_named_as_the_cause_only_under_a_limit(error: Exception) -> None:
+def test_memory_is_named_as_the_cause_only_under_a_limit(error):
     assert summarize_error(error, LIMITS).startswith(
         f"more than trial.memory = 4 GB was needed: {type(error).__name__}"
     )
@@ -115,12 +115,12 @@ def test_memory_is_named_as_the_cause_only_under_a_limit(error: Exception) -> No
     assert "trial.memory" not in summarize_error(ValueError("no such thing"), LIMITS)
 
 
-def test_a_cause_is_one_line() -> None:
+def test_a_cause_is_one_line():
     assert summarize_error(ValueError("one\ntwo"), NONE) == "ValueError: one"
     assert summarize_error(KeyError(), NONE) == "KeyError"
 
 
-def test_how_a_process_died() -> None:
+def test_how_a_process_died():
     hung, crashed = CrashReport(None, "torch/_ops.py:5 in call"), CrashReport("Segmentation fault", "numpy/x.py:1 in f")
     expected = "a step took longer than trial.minutes = 2; it hung in torch/_ops.py:5 in call"
     assert describe_crash(DIED, hung, LIMITS) == expected
@@ -149,7 +149,7 @@ class ForeignError(Exception):
         (ValueError("no space"), False),
     ],
 )
-def test_a_full_disk_is_known_by_whatever_says_it(error: Exception, expected: bool) -> None:
+def test_a_full_disk_is_known_by_whatever_says_it(error, expected):
     assert is_disk_full(error) == expected
 
 
@@ -166,5 +166,5 @@ def test_a_full_disk_is_known_by_whatever_says_it(error: Exception, expected: bo
         (FloatingPointError("not finite"), False, False),
     ],
 )
-def test_whose_fault_it_is_is_not_told_by_a_word_in_a_path(error: Exception, unlimited: bool, limited: bool) -> None:
+def test_whose_fault_it_is_is_not_told_by_a_word_in_a_path(error, unlimited, limited):
     assert (is_machine_fault(error, NONE), is_machine_fault(error, LIMITS)) == (unlimited, limited)

@@ -27,49 +27,29 @@ def break_off(error: BaseException, folder: Path, monkeypatch: pytest.MonkeyPatc
     return main(["quick", f"output.folder={folder}"])
 
 
-@pytest.mark.parametrize(
-    ("error", "start", "remedy"),
-    [
-        (
-            OSError(errno.ENOSPC, "x", "/a/b"),
-            "no space left on device in /a; ",
-            "free some space and rerun the same command",
-        ),
-        (OSError(errno.ENOSPC, "x"), "no space left on device; ", "free some space and rerun the same command"),
-        (
-            ValueError("No space left on device"),
-            "no space left on device; ",
-            "free some space and rerun the same command",
-        ),
-        (
-            OSError(errno.EROFS, "x", "/a/b"),
-            "read-only file system in /a; ",
-            "make it writable and rerun the same command",
-        ),
-        (
-            PermissionError(errno.EACCES, "x", "/a/b"),
-            "no permission in /a; ",
-            "make it readable and writable, and rerun the same command",
-        ),
-    ],
-)
-def test_a_disk_that_takes_nothing_is_one_line_and_no_file(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    error: Exception,
-    start: str,
-    remedy: str,
-) -> None:
+FREE = "free some space and rerun the same command"
+UNWRITABLE = [
+    (OSError(errno.ENOSPC, "x", "/a/b"), "no space left on device in /a; ", FREE),
+    (OSError(errno.ENOSPC, "x"), "no space left on device; ", FREE),
+    (ValueError("No space left on device"), "no space left on device; ", FREE),
+    (OSError(errno.EROFS, "x", "/a/b"), "read-only file system in /a; ", "make it writable and rerun the same command"),
+    (
+        PermissionError(errno.EACCES, "x", "/a/b"),
+        "no permission in /a; ",
+        "make it readable and writable, and rerun the same command",
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "start", "remedy"), UNWRITABLE)
+def test_a_disk_that_takes_nothing_is_one_line_and_no_file(tmp_path, monkeypatch, capsys, error, start, remedy):
     assert break_off(error, tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"study.run: {start}1 finished run kept in {tmp_path}; {remedy}"
     assert not (tmp_path / "error.log").exists()
 
 
-def test_anything_else_has_its_whole_story_in_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_anything_else_has_its_whole_story_in_a_file(tmp_path, monkeypatch, capsys):
     assert break_off(ValueError("one\nboom"), tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"study.run: ValueError: boom; 1 finished run kept in {tmp_path}; full traceback: ")
@@ -79,9 +59,7 @@ def test_anything_else_has_its_whole_story_in_a_file(
     assert str(Path.home()) + os.sep not in story
 
 
-def test_a_story_that_cannot_be_written_hides_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_story_that_cannot_be_written_hides_nothing(tmp_path, monkeypatch, capsys):
     (tmp_path / "error.log").mkdir()
     assert break_off(ValueError("boom"), tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
@@ -115,23 +93,14 @@ def test_a_story_that_cannot_be_written_hides_nothing(
         ),
     ],
 )
-def test_that_the_same_command_goes_on_is_said_only_where_it_does(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    error: Exception,
-    told: str,
-    promise: str,
-) -> None:
+def test_that_the_same_command_goes_on_is_said_only_where_it_does(tmp_path, monkeypatch, capsys, error, told, promise):
     assert break_off(error, tmp_path, monkeypatch) == 1
     (line,) = capsys.readouterr().err.splitlines()
     found, _, _ = line.partition("; full traceback: ")
     assert found == f"study.run: {told}; 1 finished run kept in {tmp_path}{promise}"
 
 
-def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_it_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_it_anew(tmp_path, monkeypatch, capsys):
     (tmp_path / "cache").mkdir()
     file = tmp_path / "cache" / "part.npy"
     file.write_text("x")
@@ -145,9 +114,7 @@ def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_i
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"{}", b"\xff", b'{\n "sha256": "' + 64 * b"0" + b'",\n "state": "finished"}']
 )
-def test_damaged_records_do_not_keep_a_study_from_saying_what_happened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: bytes
-) -> None:
+def test_damaged_records_do_not_keep_a_study_from_saying_what_happened(tmp_path, monkeypatch, capsys, content):
     """They are no finished runs."""
     (tmp_path / "runs" / "c").mkdir(parents=True)
     (tmp_path / "runs" / "c" / "record.json").write_bytes(content)

@@ -64,7 +64,7 @@ def drawn(sweep: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield dict(zip(parameters, map(str, chosen), strict=True))
 
 
-def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path: Path) -> None:
+def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path):
     written(tmp_path)
     assert {path.name for path in SHIPPED.iterdir()} == {"ls.yaml", "t-ls.yaml", "wsls.yaml", "t-wsls.yaml"}
     for path in SHIPPED.iterdir():
@@ -72,7 +72,7 @@ def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
-def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path, overrides):
     study = load_study("quick", overrides)
     made, maker = scheduler(tmp_path / "results", study), ConfigurationFactory(study, RESOLVED, "plan-hash")
     sweeps = written(tmp_path, *overrides).values()
@@ -90,7 +90,7 @@ def test_what_is_drawn_are_the_runs_that_the_study_would_make(tmp_path: Path, ov
 
 
 @pytest.mark.parametrize("name", ["a grid", "a grid of losses", "a grid of many schedules"])
-def test_a_grid_runs_every_configuration_once(tmp_path: Path, name: str) -> None:
+def test_a_grid_runs_every_configuration_once(tmp_path, name):
     overrides = STUDIES_TRIED[name]
     study, sweeps = load_study("quick", overrides), written(tmp_path, *overrides).values()
     for variant, count in count_proposals(study).items():
@@ -102,7 +102,7 @@ def test_a_grid_runs_every_configuration_once(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
-def test_the_command_names_the_same_study_online(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+def test_the_command_names_the_same_study_online(tmp_path, overrides):
     study = load_study("quick", ["tracking.mode=online", *overrides])
     for sweep in written(tmp_path, *overrides).values():
         *start, name = sweep["command"][:5]
@@ -113,7 +113,7 @@ def test_the_command_names_the_same_study_online(tmp_path: Path, overrides: tupl
         assert sweep["project"] == study.project
 
 
-def test_a_mode_that_is_asked_for_stands(tmp_path: Path) -> None:
+def test_a_mode_that_is_asked_for_stands(tmp_path):
     command = written(tmp_path, "tracking.mode=disabled")["ls.yaml"]["command"]
     assert load_study("quick", command[5:-2]).tracking.mode == "disabled"
 
@@ -126,20 +126,20 @@ def test_a_mode_that_is_asked_for_stands(tmp_path: Path) -> None:
         (("search.sampler=qmc",), "random", "maximize"),
     ],
 )
-def test_method_and_goal_are_the_studys(tmp_path: Path, overrides: tuple[str, ...], method: str, goal: str) -> None:
+def test_method_and_goal_are_the_studys(tmp_path, overrides, method, goal):
     for sweep in written(tmp_path, *overrides).values():
         assert sweep["method"] == method
         assert sweep["metric"] == {"name": "objective", "goal": goal}
 
 
-def test_a_sweep_says_which_settings_a_schedule_takes(tmp_path: Path) -> None:
+def test_a_sweep_says_which_settings_a_schedule_takes(tmp_path):
     written(tmp_path, *WIDE)
     (line,) = [line for line in (tmp_path / "t-ls.yaml").read_text("utf-8").splitlines() if "two_stage: switch" in line]
     assert line == "#     two_stage: switch; linear: end; cosine: none; beta: a, b"
     assert "does not take" not in (tmp_path / "ls.yaml").read_text("utf-8")
 
 
-def test_the_home_folder_is_in_no_file(tmp_path: Path) -> None:
+def test_the_home_folder_is_in_no_file(tmp_path):
     home = Path.home()
     overrides = (f"output.folder={home}/mine", f"cache.folder={home}")
     export_sweeps(load_study("quick", overrides), StudyReference(f"{home}/mine.toml", overrides), tmp_path)
@@ -148,9 +148,7 @@ def test_the_home_folder_is_in_no_file(tmp_path: Path) -> None:
     assert f"{home}/" not in (tmp_path / "ls.yaml").read_text("utf-8")
 
 
-def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_names_no_folder_or_address_of_this_machine_and_runs_all_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = tmp_path.parent / "data"
     file = data / "mine.toml"
@@ -194,7 +192,7 @@ NAMED: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(params=NAMED)
-def named(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def named(request, tmp_path, monkeypatch):
     """Arguments that name a study with another seed than the quick one, as a user gives them to a command."""
     elsewhere, own = tmp_path / "elsewhere", tmp_path / "own"
     for file in (elsewhere / ODD / "mine.toml", own / "own file.toml"):
@@ -214,9 +212,7 @@ def same(study: Study, words: list[str], *, but: frozenset[str] = frozenset()) -
     return load_study(name, overrides).model_dump(exclude=fields) == study.model_dump(exclude=fields)
 
 
-def test_every_command_that_is_written_names_the_study_that_it_was_written_for(
-    named: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_that_is_written_names_the_study_that_it_was_written_for(named, tmp_path, monkeypatch, capsys):
     """Taken apart by what will read it: W&B's agent, which starts a program, and a shell."""
     study = load_study(named[0], named[1:])
     assert main([*named, "--export-sweep", str(tmp_path / "sweeps")]) == 0
@@ -261,9 +257,7 @@ def test_every_command_that_is_written_names_the_study_that_it_was_written_for(
     assert same(study, [card[3], *card[5:-2]], but=frozenset({"output", "cache"}))
 
 
-def test_an_agent_that_lacks_the_study_trains_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_that_lacks_the_study_trains_no_other(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for words in ([], [""]):
         assert main([*words, "--sweep", "variant=LS", "epsilon=0.1"]) == 2
@@ -272,19 +266,19 @@ def test_an_agent_that_lacks_the_study_trains_no_other(
         )
 
 
-def test_a_study_without_a_search_is_refused(tmp_path: Path) -> None:
+def test_a_study_without_a_search_is_refused(tmp_path):
     with pytest.raises(UserError, match="searches nothing"):
         written(tmp_path, 'variants=["BERT"]')
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "inner"):
         with pytest.raises(UserError, match="expected a folder"):
             written(place)
 
 
-def test_sweeps_replace_sweeps_and_nothing_else(tmp_path: Path) -> None:
+def test_sweeps_replace_sweeps_and_nothing_else(tmp_path):
     assert written(tmp_path) == written(tmp_path)
     (tmp_path / "ls.yaml").write_text("mine")
     with pytest.raises(UserError, match=r"ls\.yaml exists and this command did not write it"):

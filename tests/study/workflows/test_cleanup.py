@@ -73,7 +73,6 @@ def drive(
     taken: list[int] = []
     while not work.is_finished:
         request = work.pop_request()
-        assert request is not None
         run = request.trial.specification
         if request.trial.action == "train":
             for key in work.list_checkpoint_keys(run):
@@ -89,7 +88,7 @@ def drive(
 
 @pytest.mark.parametrize("budget", [2_000, 7_000])
 @pytest.mark.parametrize("kind", ["folder", "memory"])
-def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Path, kind: str, budget: int) -> None:
+def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path, kind, budget):
     def look(kept: Storage) -> int:
         there = group_entries(kept.list_files())
         taken, needed = sum(unit.size for unit in there), work.list_needed_checkpoints()
@@ -104,7 +103,7 @@ def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path: Pat
     assert taken[-1] <= budget
 
 
-def test_the_storage_is_listed_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_storage_is_listed_rarely(tmp_path, monkeypatch):
     work = begun(tmp_path, place("memory", tmp_path), "7KB")
     counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
     trials = len(drive(work, kept, CheckpointEvictor([work], print)))
@@ -112,9 +111,7 @@ def test_the_storage_is_listed_rarely(tmp_path: Path, monkeypatch: pytest.Monkey
     assert counted.requests < 3 * trials
 
 
-def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_needed_stays_and_is_not_listed_for_every_trial(tmp_path, monkeypatch):
     """More than the budget is needed all the time."""
     work = begun(tmp_path, place("memory", tmp_path), "1KB")
     place_of_states = work.study.checkpoints_url
@@ -126,7 +123,7 @@ def test_what_is_needed_stays_and_is_not_listed_for_every_trial(
     assert total(kept) > 5_000
 
 
-def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path, monkeypatch):
     work = begun(tmp_path, place("memory", tmp_path), "20KB")
     counted, kept = Counted(monkeypatch, work.study.checkpoints_url), open_storage(work.study.checkpoints_url)
     budget = CheckpointEvictor([work], print)
@@ -143,7 +140,7 @@ def test_what_other_studies_write_is_found_after_ten_minutes(tmp_path: Path, mon
     assert 18_000 <= total(kept) <= 20_000
 
 
-def test_without_a_budget_nothing_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_budget_nothing_is_listed(tmp_path, monkeypatch):
     work = begun(tmp_path, place("memory", tmp_path), None)
     counted = Counted(monkeypatch, work.study.checkpoints_url)
     budget, request = CheckpointEvictor([work], print), work.pop_request()

@@ -22,7 +22,6 @@ from study.workflows.throughput import measure_study_throughput
 from tests.study.command import SMALL, call, light
 from tests.study.driving import STUDY, drive, scheduler
 from tests.study.small import study as tiny_study
-from tests.trainables.small import Fresh, World
 from trainables.utils.files import write_json
 
 
@@ -39,7 +38,7 @@ def planned(tmp_path: Path, **changes: Any) -> tuple[Study, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("confirm", [(), (11, 12, 13)])
-def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, ...]) -> None:
+def test_the_rows_are_the_runs_of_the_study(tmp_path, confirm):
     made, found = planned(tmp_path, confirm={"seeds": confirm})
     started = drive(scheduler(tmp_path / "runs", made))
     for row in found["systems"]:
@@ -67,15 +66,13 @@ def test_the_rows_are_the_runs_of_the_study(tmp_path: Path, confirm: tuple[int, 
     ([1, 2, 3], [], None),
     ([1, 2], [11, 12, 13], None),
 ])  # fmt: skip
-def test_fewer_than_three_test_seeds_get_a_warning(
-    tmp_path: Path, seeds: list[int], confirm: list[int], said: str | None
-) -> None:
+def test_fewer_than_three_test_seeds_get_a_warning(tmp_path, seeds, confirm, said):
     _, found = planned(tmp_path, seeds=seeds, confirm={"seeds": confirm})
     warnings = [line for line in str(found).splitlines() if line.startswith("warning")]
     assert warnings == ([f"warning: {said}"] if said else [])
 
 
-def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_is_of(tmp_path: Path) -> None:
+def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_is_of(tmp_path):
     made, found = planned(tmp_path)
     cost = Cost(fixed=6.0, instance=0.01, test=3.0, once=90.0, source="a measurement on this machine")
     hours = _estimate_hours(made, cost, count_runs(made), n_measured=2)
@@ -92,17 +89,16 @@ def test_the_cost_is_in_minutes_with_the_start_and_the_report_and_says_what_it_i
     assert " hours with 1 at once (" in str(Preview(found | {"cost": long}))
 
 
-def test_before_anything_is_known_nothing_is_made_up(tmp_path: Path) -> None:
+def test_before_anything_is_known_nothing_is_made_up(tmp_path):
     _, found = planned(tmp_path)
     assert (found["data"], found["queries"], found["cost"], found["detectable"]) == (None, None, None, None)
     assert found["records"] == {"finished": 0, "failed": 0}
 
 
 @given(st.floats(0, 100), st.floats(0.001, 10), st.lists(st.integers(1, 50), min_size=2, max_size=9))
-def test_the_cost_of_recorded_runs_is_the_line_through_them(fixed: float, each: float, counts: list[int]) -> None:
+def test_the_cost_of_recorded_runs_is_the_line_through_them(fixed, each, counts):
     assume(len(set(counts)) > 1)
     cost = estimate_cost_from_records([(count, fixed + each * count) for count in counts], [2.0, 4.0])
-    assert cost is not None
     if cost.fixed:
         assert (cost.fixed, cost.instance) == pytest.approx((fixed, each), rel=1e-3, abs=1e-3)
     assert cost.test == 3.0
@@ -111,25 +107,24 @@ def test_the_cost_of_recorded_runs_is_the_line_through_them(fixed: float, each: 
     )
 
 
-def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known() -> None:
+def test_runs_of_one_length_cost_in_proportion_and_no_run_costs_nothing_known():
     runs = [(64, 6.0), (64, 2.0)]
     assert estimate_cost_from_records(runs, [3.0]) == Cost(0.0, 4.0 / 64, 3.0, 0.0, "2 recorded runs")
     source = "2 recorded runs, before any test score was timed"
     assert estimate_cost_from_records(runs, []) == Cost(0.0, 4.0 / 64, 0.0, 0.0, source)
     unequal = estimate_cost_from_records([(64, 6.0), (32, 4.0)], [])
-    assert unequal is not None
     assert (unequal.test, unequal.source) == (pytest.approx(2.0), source)
     assert estimate_cost_from_records([(0, 5.0)], [1.0]) is None
 
 
-def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_as_json_it_is_the_same_and_loads_nothing_heavy(tmp_path):
     settings = (*SMALL, f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
     result = light(tmp_path, "quick", *settings, "--dry-run", "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == build_preview(load_study("quick", settings))
 
 
-def test_the_declared_comparisons_are_those_of_the_plan(tmp_path: Path) -> None:
+def test_the_declared_comparisons_are_those_of_the_plan(tmp_path):
     made, found = planned(tmp_path, analysis={"comparisons": [["T-LS", "LS"]]})
     document = register_plan(made, "sha256:0", tmp_path).document
     assert found["families"] == document["families"]
@@ -137,7 +132,7 @@ def test_the_declared_comparisons_are_those_of_the_plan(tmp_path: Path) -> None:
     assert f"\ncomparisons, variants: {pairs}\ncomparisons, sanity: BERT with BM25; " in str(found)
 
 
-def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_path: Path) -> None:
+def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_path):
     """Not that of a comparison among the variants, nor of another family."""
     rows = [
         {"family": family, "baseline": baseline, "detectable": detectable}
@@ -163,16 +158,14 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
 
 
 @pytest.mark.parametrize("option", ["--json", "--estimate-cost"])
-def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path: Path, option: str) -> None:
+def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path, option):
     result = call("study.run", tmp_path, option)
     assert result.returncode == 2
     assert result.stderr == f"study.run: command line: {option}; expected --dry-run as well\n"
 
 
 @pytest.mark.long
-def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(
-    world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_calibration_trains_on_every_place_and_says_what_the_study_takes(world, fresh, tmp_path, monkeypatch):
     made = tiny_study(world, tmp_path / "study", fresh())
     monkeypatch.setattr("trainables.rankers.ranker_data.prepare_data", lambda *_: world.prepared)
     said: list[str] = []

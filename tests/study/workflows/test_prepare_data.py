@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from records import run_record as record
-from search_spaces.registry import get_study_type
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.study_class import get_study_class
@@ -39,7 +38,10 @@ from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
-NAMES = ["beir", "dialogues", "hard-negatives", "msmarco", "qqp"]
+KINDS = [
+    *("beir", "dialogues"),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("hard-negatives", "msmarco", "qqp")),
+]
 
 
 def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -> Study:
@@ -58,8 +60,8 @@ def study(world: World, place: Path, task: RankerTaskSettings, **changes: Any) -
     return get_study_class().model_validate(made | changes)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_a_study_runs_on_every_kind_of_task(world, tmp_path, name):
     given = study(world, tmp_path, WRITERS[name](tmp_path / "data"))
     prepared = prepare_data(given.task, given.cache_folder)
     check_data(given, prepared)
@@ -74,21 +76,19 @@ def test_a_study_runs_on_every_kind_of_task(world: World, tmp_path: Path, name: 
     for configuration in chosen.values():
         for run in configuration.runs:
             entry = record.read_run_record(made.folder, run.id, "test")
-            assert entry is not None
             assert 0 <= entry["summary"]["test/R4@1"] <= 1
             if run.model is not None:
                 texts = load_tokens(
                     get_pair_tokens_folder(prepared, run.model.name, run.model.max_length, given.cache_folder)
                 )
                 own = record.read_run_record(made.folder, run.id)
-                assert own is not None
                 assert (own["summary"]["texts"], own["summary"]["texts_truncated"]) == (len(texts), texts.n_truncated)
     texts = [path.read_text() for path in made.folder.rglob("*.json")]
     assert texts
     assert not any(str(tmp_path) in text for text in texts)
 
 
-def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path) -> None:
+def test_frozen_layers_and_added_tokens_go_together(world, tmp_path):
     from trainables.data.tasks import get_task
     from trainables.models.cross_encoder import CrossEncoder
     from trainables.models.pretrained import load_tokenizer
@@ -100,7 +100,7 @@ def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path
     assert first.lower is not None
     assert second.lower is not None
     assert plain.lower is not None
-    rows = [model.lower[0].word_embeddings.weight for model in (first, second, plain)]  # type: ignore[index, union-attr]
+    rows = [model.lower[0].word_embeddings.weight for model in (first, second, plain)]
     assert len(rows[0]) == len(rows[2]) + 2
     assert rows[0].equal(rows[1])  # whatever the seed
     assert rows[0][:-2].equal(rows[2])
@@ -108,7 +108,7 @@ def test_frozen_layers_and_added_tokens_go_together(world: World, tmp_path: Path
     assert first.head.weight.equal(plain.head.weight)  # no other draw is moved
 
 
-def test_what_a_report_tells_of_the_data(world: World) -> None:
+def test_what_a_report_tells_of_the_data(world):
     told = describe_data(world.prepared)
     labels = world.prepared.read_candidates("train").query("relevant == 0")["weak_label"]
     assert told["weak_labels"]["mean"] == pytest.approx(labels.mean(), abs=1e-6)
@@ -117,9 +117,7 @@ def test_what_a_report_tells_of_the_data(world: World) -> None:
     assert told["splits"]["dev"]["queries"] == world.prepared.read_candidates("dev")["query_id"].nunique()
 
 
-def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_statistics_are_shown_by_prepare_and_change_no_plan(world, tmp_path, capsys):
     given = study(world, tmp_path, WRITERS["dialogues"](tmp_path / "data"))
     prepared = prepare_data(given.task, given.cache_folder)
     before = build_plan(given, "sha256:0", describe_data(prepared))
@@ -132,15 +130,7 @@ def test_the_statistics_are_shown_by_prepare_and_change_no_plan(
     assert build_plan(given, "sha256:0", describe_data(prepare_data(given.task, given.cache_folder))) == before
 
 
-def test_a_trainable_without_statistics_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugin = get_study_type("cross-encoder").trainable
-    monkeypatch.setattr("trainables.rankers.ranker_data.load_statistics", lambda prepared: ["of", prepared])
-    assert plugin.load_statistics("these") == ["of", "these"]  # type: ignore[arg-type, comparison-overlap]
-    monkeypatch.delattr("trainables.rankers.ranker_data.load_statistics")
-    assert plugin.load_statistics("these") is None  # type: ignore[arg-type]
-
-
-def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world: World, tmp_path: Path) -> None:
+def test_a_preparation_that_nobody_takes_up_is_removed_after_a_week(world, tmp_path):
     given = study(world, tmp_path, WRITERS["qqp"](tmp_path / "data"))
     old, recent, mine = (
         given.cache_folder / "preparing" / name for name in (hash_json("old"), hash_json("recent"), "mine")
@@ -163,7 +153,7 @@ def write_same_dialogues(folder: Path) -> RankerTaskSettings:
     return RankerTaskSettings.model_validate(settings | {"allowed_overlap": 1})
 
 
-def test_missing_weak_labels_are_refused_and_several_relevant_documents_are_not(world: World, tmp_path: Path) -> None:
+def test_missing_weak_labels_are_refused_and_several_relevant_documents_are_not(world, tmp_path):
     task = write_same_dialogues(tmp_path)
     prepared = prepare_data(task, tmp_path / "cache")
     counts = prepared.read_candidates("train").groupby("query_id")["relevant"].agg(["sum", "size"])
@@ -176,9 +166,7 @@ def test_missing_weak_labels_are_refused_and_several_relevant_documents_are_not(
     build_preview(plain)
 
 
-def test_a_relevant_document_that_may_be_hidden_needs_a_score_where_weak_labels_do(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_relevant_document_that_may_be_hidden_needs_a_score_where_weak_labels_do(world, tmp_path):
     """A hard negative has a score in the file, a relevant document has none."""
     task = WRITERS["hard-negatives"](tmp_path / "data")
     values = [json.loads(line) for line in (tmp_path / "data" / "hard-negatives.jsonl").read_text().splitlines()]
@@ -208,9 +196,7 @@ def test_a_relevant_document_that_may_be_hidden_needs_a_score_where_weak_labels_
     check(["BERT", "WSLS"], {"name": "bm25"}, noise)
 
 
-def test_label_noise_is_shown_before_anything_runs(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_label_noise_is_shown_before_anything_runs(world, tmp_path, capsys):
     task = WRITERS["qqp"](tmp_path / "data")
     lines = []
     for noise in ({}, {"label_noise": 0.2}, {"label_noise": 0.1, "label_noise_kind": "flipped"}):
@@ -231,7 +217,7 @@ def test_label_noise_is_shown_before_anything_runs(
     ]
 
 
-def test_a_study_with_label_noise_shares_data_and_references_with_one_without(world: World, tmp_path: Path) -> None:
+def test_a_study_with_label_noise_shares_data_and_references_with_one_without(world, tmp_path):
     """And its runs say what they were trained with, which is how W&B groups them."""
     clean, task = {}, WRITERS["qqp"](tmp_path / "data")
     for place, noise in (("clean", {}), ("noisy", {"label_noise": 0.4, "label_noise_kind": "flipped"})):
@@ -246,7 +232,6 @@ def test_a_study_with_label_noise_shares_data_and_references_with_one_without(wo
         found = {}
         for name, configuration in begun.select_winners().items():
             entry = record.read_run_record(made.folder, configuration.runs[0].id, "test")
-            assert entry is not None
             assert entry["config"]["specification"]["task"].items() >= noise.items()
             scores = pd.read_parquet(made.folder / "runs" / configuration.runs[0].id / "test_scores.parquet")
             found[name] = configuration.runs[0].id, scores["score"].tolist()
@@ -270,9 +255,7 @@ def write_overlapping(folder: Path) -> RankerTaskSettings:
     return task
 
 
-def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(world, tmp_path, capsys):
     task = write_overlapping(tmp_path / "data")
     refused, allowing = study(world, tmp_path, task), task.model_copy(update={"allowed_overlap": 0.6})
     allowed = study(world, tmp_path, allowing)
@@ -300,7 +283,7 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     assert "overlaps" not in describe_data(disjoint)  # its plans keep their hash
 
 
-def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> None:
+def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path):
     task = WRITERS["beir"](tmp_path)
     allowing = task.model_copy(update={"allowed_overlap": 0.5})
     first, second = prepare_data(task, tmp_path / "one"), prepare_data(allowing, tmp_path / "other")
@@ -308,7 +291,7 @@ def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path: Path) -> N
     assert first.settings == second.settings
 
 
-def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_path: Path) -> None:
+def test_a_swept_configuration_may_overlap_as_its_study_may(world, tmp_path):
     """It is refused for its own weak labels only."""
     allowed = study(
         world, tmp_path, write_same_dialogues(tmp_path), training={**SETTINGS["training"], "evaluations": 1}
@@ -317,7 +300,7 @@ def test_a_swept_configuration_may_overlap_as_its_study_may(world: World, tmp_pa
         run_configuration(allowed, {"variant": "T-WSLS", "epsilon": "0.2", "switch": "0.5"})
 
 
-def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp_path: Path) -> None:
+def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp_path):
     task = write_overlapping(tmp_path / "data")
     settings = ["task.name=beir", f"task.path={task.path}", "task.candidates=4", "analysis.metric=R4@1"]
     settings += ["training.negatives=3", f"output.folder={tmp_path / 'out'}", f"cache.folder={tmp_path / 'cache'}"]
@@ -332,7 +315,7 @@ def test_a_plan_on_prepared_data_loads_nothing_heavy_and_refuses_in_one_line(tmp
     assert refused.stderr.count("\n") == 1
 
 
-def test_queries_that_are_named_again_are_counted_and_change_no_fingerprint(tmp_path: Path) -> None:
+def test_queries_that_are_named_again_are_counted_and_change_no_fingerprint(tmp_path):
     task, path = WRITERS["beir"](tmp_path), tmp_path / "queries.jsonl"
     first = prepare_data(task, tmp_path / "cache")
     path.write_text(path.read_text() + "".join(path.read_text().splitlines(keepends=True)[:2]))
@@ -344,7 +327,7 @@ def test_queries_that_are_named_again_are_counted_and_change_no_fingerprint(tmp_
 
 
 @pytest.mark.parametrize("name", ["dialogues", "hard-negatives"])
-def test_rows_of_a_query_with_several_relevant_documents_are_counted(name: str, tmp_path: Path) -> None:
+def test_rows_of_a_query_with_several_relevant_documents_are_counted(name, tmp_path):
     task = WRITERS[name](tmp_path)
     path = tmp_path / {"dialogues": "train.tsv", "hard-negatives": "hard-negatives.jsonl"}[name]
     first, *_, last = path.read_text().splitlines()
@@ -357,7 +340,7 @@ def test_rows_of_a_query_with_several_relevant_documents_are_counted(name: str, 
     assert (before, prepare_data(task, tmp_path / "after").repeated) == (0, 1)
 
 
-def test_a_summary_of_the_data(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_of_the_data(world, tmp_path, capsys):
     prepare_study_data(study(world, tmp_path, WRITERS["qqp"](tmp_path / "data")))
     said = capsys.readouterr().out
     for part in (
@@ -371,5 +354,4 @@ def test_a_summary_of_the_data(world: World, tmp_path: Path, capsys: pytest.Capt
     ):
         assert part in said
     cut = re.search(r"(\d+) of (\d+) pairs \((\d+\.\d) %\) lose text to model\.max_length = 32\n", said)
-    assert cut is not None
     assert float(cut[3]) == pytest.approx(100 * int(cut[1]) / int(cut[2]), abs=0.05)

@@ -31,7 +31,7 @@ def rows(folder: Path, cost: Cost | None = None, **changes: Any) -> list[dict[st
     return build_seed_rows(made, plan, cost, {"dev": QUERIES, "test": QUERIES})
 
 
-def test_the_trainings_are_those_of_the_confirmation_or_fewer(tmp_path: Path) -> None:
+def test_the_trainings_are_those_of_the_confirmation_or_fewer(tmp_path):
     made = study(**SMALL, confirm={"seeds": (11, 12, 13)})
     started = conduct(scheduler(made, tmp_path))
     fresh = [r for r in started if r.trial.action == "train" and r.labels["seed"] in made.confirm.seeds]
@@ -41,7 +41,7 @@ def test_the_trainings_are_those_of_the_confirmation_or_fewer(tmp_path: Path) ->
     assert won_by_default in (0, 3, 6)
 
 
-def test_hours_are_those_of_the_trainings_and_their_tests(tmp_path: Path) -> None:
+def test_hours_are_those_of_the_trainings_and_their_tests(tmp_path):
     found = rows(tmp_path, Cost(fixed=60, instance=1.0, test=30, once=1000, source=""))
     assert [row["seeds"] for row in found] == [3, 5, 10, 20]
     for row in found:
@@ -49,20 +49,20 @@ def test_hours_are_those_of_the_trainings_and_their_tests(tmp_path: Path) -> Non
         assert row["trial_hours"] == pytest.approx((trainings * (60 + 64) + tests * 30) / 3600, abs=1e-3)
 
 
-def test_the_study_s_own_number_is_there_and_marked(tmp_path: Path) -> None:
+def test_the_study_s_own_number_is_there_and_marked(tmp_path):
     found = rows(tmp_path, Cost(0, 1.0, 0, 0, ""), confirm={"seeds": (11, 12, 13, 14)})
     lines = format_seed_rows(4, found)
     assert [row["seeds"] for row in found] == [3, 4, 5, 10, 20]
     assert [line for line in lines if line.endswith("(this study)")] == [lines[2]]
 
 
-def test_before_anything_is_known_one_line_says_the_trainings(tmp_path: Path) -> None:
+def test_before_anything_is_known_one_line_says_the_trainings(tmp_path):
     (line,) = format_seed_rows(0, rows(tmp_path))
     assert line == "fresh seeds: 3 take 15, 5 take 25, 10 take 50, 20 take 100 trainings at most"
     assert format_seed_rows(0, []) == []
 
 
-def test_what_seeds_show_follows_from_the_scores_of_the_search(tmp_path: Path) -> None:
+def test_what_seeds_show_follows_from_the_scores_of_the_search(tmp_path):
     made = study(**SMALL, output={"folder": str(tmp_path)})
     register_plan(made, RESOLVED.model_digest, tmp_path)
     conduct(scheduler(made, tmp_path))
@@ -74,7 +74,7 @@ def test_what_seeds_show_follows_from_the_scores_of_the_search(tmp_path: Path) -
     assert effects == sorted(effects, reverse=True)
 
 
-def test_where_seeds_dominate_the_difference_falls_as_their_root() -> None:
+def test_where_seeds_dominate_the_difference_falls_as_their_root():
     plan = Plan.model_validate(build_plan(study(**SMALL), ""))
     many, four_times = compute_detectable_effects(plan, VarianceComponents(1e-4, 0.0, 1e-9), 1000, [200, 800])
     assert many is not None
@@ -84,7 +84,7 @@ def test_where_seeds_dominate_the_difference_falls_as_their_root() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"confirm": {"seeds": tuple(range(11, 23)), "group_size": 4}}])
-def test_the_level_is_that_of_one_comparison_at_the_last_look(changes: dict[str, Any]) -> None:
+def test_the_level_is_that_of_one_comparison_at_the_last_look(changes):
     plan = Plan.model_validate(build_plan(study(**SMALL, **changes), ""))
     components = VarianceComponents(1e-4, 1e-3, 1e-2)
     share = get_alpha_shares((4, 8, 12))[-1] if changes else 1.0
@@ -93,7 +93,7 @@ def test_the_level_is_that_of_one_comparison_at_the_last_look(changes: dict[str,
     assert compute_detectable_effects(plan, components, 500, [12]) == [pytest.approx(expected)]
 
 
-def test_pooled_seeds_show_smaller_differences() -> None:
+def test_pooled_seeds_show_smaller_differences():
     own, pooled = (
         Plan.model_validate(build_plan(study(**SMALL, analysis={"seeds": how}), "")) for how in ("own", "pooled")
     )
