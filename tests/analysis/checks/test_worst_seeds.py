@@ -42,15 +42,12 @@ def test_it_is_the_comparison_of_the_table_without_these_seeds(correction: str) 
     """T-LS loses two seeds, LS one, as it is the worst of both sides. The oracle: `compare` on what is left."""
     values, seeds, how = _draw(), list(range(11, 17)), ComparisonSettings(correction=correction)
     ls, t_ls = (c.without_worst_seeds for c in compare(_table(values, seeds), ["BERT"], how).comparisons)
-    assert ls is not None
-    assert t_ls is not None
     assert (ls.removed, ls.seeds_left, t_ls.removed, t_ls.seeds_left) == ([12], 5, [12, 15], 4)
     own = {name: np.delete(values[name], [1, 4], axis=0) for name in values}
     alone = compare(_table(own, [11, 13, 14, 16]), ["BERT"], how).comparisons[1]
-    p = alone.targets["both"].p  # type: ignore[union-attr]
+    p = alone.targets["both"].p
     if correction == "bonferroni":
         assert t_ls.p == pytest.approx(2 * p)
-    assert t_ls.p is not None
     assert p <= t_ls.p <= 2 * p + 0.01
     assert (t_ls.verdict, ls.verdict) == ("better", "undecided")
 
@@ -62,7 +59,7 @@ def test_what_changes_is_said_beside_the_verdict_and_what_stays_is_counted() -> 
     assert said.startswith("Without the worst seed of each side, 1 of 2 verdicts stay the same. This is a sensitivity")
     assert compared[1].as_dict()["without_worst_seeds"] == {
         "verdict": "better",
-        "p": compared[1].without_worst_seeds.p,  # type: ignore[union-attr]
+        "p": compared[1].without_worst_seeds.p,
         "removed": [12, 15],
         "seeds_left": 4,
     }

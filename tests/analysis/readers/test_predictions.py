@@ -88,7 +88,7 @@ def test_one_line_and_numbers_as_ids_are_read(tmp_path: Path) -> None:
         ('{"q1": {"d1": 1},\n "q2"', "line 2: no JSON"),
         (json.dumps(LINE) + "\nx", "line 2: no JSON object with query_id"),
         (json.dumps(LINE) + "\n" + json.dumps(LINE), "line 2: query 1 occurs twice"),
-        (LINE | {"results": LINE["results"] * 2}, "document 7 twice in query 1"),  # type: ignore[operator]
+        (LINE | {"results": LINE["results"] * 2}, "document 7 twice in query 1"),
         (LINE | {"results": [{"corpus_id": 7}]}, "a result without corpus_id and score"),
         ({"query_id": 1, "query": "a", "positive": ["b"], "documents": ["b"]}, "texts of documents without ids"),
     ],

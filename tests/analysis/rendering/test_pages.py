@@ -15,17 +15,13 @@ from analysis.readers.results import read_records
 from analysis.rendering.cells import format_p_value, format_terminal_table
 from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import render_html, render_latex, render_markdown, render_text
-from analysis.rendering.sections import (
-    Section,
-    build_corrections_section,
-    build_runs_section,
-)
+from analysis.rendering.sections import Section, build_corrections_section, build_runs_section
 from analysis.rendering.study import build_document
 from analysis.rendering.summary import answer_questions
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import PLAN, STATISTICS, Made, plan_of, scores, study_runs, write_records
+from tests.analysis.builders import PLAN, STATISTICS, Made, analyse, plan_of, scores, study_runs, write_records
 from tests.damages import DAMAGES
 from trainables.utils.files import write_json
 
@@ -67,11 +63,6 @@ class _Page(HTMLParser):
             self.words[self.open[-1]] = self.words.get(self.open[-1], "") + data
 
 
-def _study(folder: Path, made: list[Made], **changes: object) -> ReportData:
-    write_records(folder, plan_of(made, **changes), made)
-    return build_report_data(read_records(folder))
-
-
 def _render_all(analysis: ReportData) -> list[str]:
     document = build_document(analysis)
     return [render(document) for render in (render_html, render_markdown, render_text, render_latex)]
@@ -79,7 +70,7 @@ def _render_all(analysis: ReportData) -> list[str]:
 
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
-    return _study(tmp_path_factory.mktemp("page") / "study", study_runs())
+    return analyse(tmp_path_factory.mktemp("page") / "study", study_runs())
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(analysis: ReportData) -> None:
@@ -134,7 +125,6 @@ def test_the_first_words_of_the_page_are_the_four_answers(analysis: ReportData) 
     sure = told["How sure is that?"]
     assert "for all 5 comparisons of the family at once (bonferroni), for new queries and new seeds" in sure[0]
     best = next(c for c in analysis.comparisons if (c.system, c.baseline) == ("T-WSLS", "BERT"))
-    assert best.interval is not None
     assert sure[1].startswith(f"T-WSLS {best.difference:+.4f} [{best.interval[0]:+.4f}, {best.interval[1]:+.4f}], p ")
     assert len(sure) == 5
 
@@ -159,33 +149,32 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
     ]
 
 
-def test_one_seed_is_said_to_say_nothing_of_others(tmp_path: Path) -> None:
-    found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])
-    assert "one seed says nothing about other seeds" in dict(answer_questions(found))["How sure is that?"][0]
-    for told in (
-        render_text(build_document(found)),
-        render_markdown(build_document(found)),
-        render_html(build_document(found), {}),
-    ):
-        assert "on new queries, paired t-test" in told
-        assert "One seed: the comparisons are for new queries" in told
-    assert "Mean ± standard deviation over 1 seed." in render_text(build_document(found))
-
-
-def test_what_was_declared_late_is_not_said_to_be_declared_before(tmp_path: Path) -> None:
-    found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1], exploratory=[["WSLS", "BERT"]], version=2)
-    declared = dict(answer_questions(found))["What was compared?"][1]
-    assert declared.startswith(
-        "Declared before any test score, except for 1 that was added later and is exploratory: plan "
-    )
-    assert "Exploratory, declared after test scores existed: WSLS over BERT" in render_html(build_document(found), {})
+def test_one_seed_is_said_to_say_nothing_of_others_and_a_late_comparison_to_be_late(tmp_path: Path) -> None:
+    made = study_runs(seeds=(1,), grid=False)
+    made[2].state, made[3].state = "failed", "running"
+    found = analyse(tmp_path, made, seeds=[1], exploratory=[["WSLS", "BERT"]], version=2)
+    told = dict(answer_questions(found))
+    assert "one seed says nothing about other seeds" in told["How sure is that?"][0]
+    late = "Declared before any test score, except for 1 that was added later and is exploratory: plan "
+    assert told["What was compared?"][1].startswith(late)
+    page, *others = (render(build_document(found)) for render in (render_html, render_markdown, render_text))
+    assert "Exploratory, declared after test scores existed: WSLS over BERT" in page
+    for text in (page, *others):
+        assert "on new queries, paired t-test" in text
+        assert "One seed: the comparisons are for new queries" in text
+    assert "Mean ± standard deviation over 1 seed." in others[1]
+    assert found.sample_size is None
+    section = build_runs_section(found)
+    states = {row[section.header.index("W&B run")]: row[section.header.index("state")] for row in section.rows}
+    assert len(states) == len(made)
+    assert (states[made[2].id], states[made[3].id]) == ("failed: out of memory", "unfinished")
 
 
 def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     for run in made:
         run.scores.pop("test", None)
-    found = _study(tmp_path, made, seeds=[1])
+    found = analyse(tmp_path, made, seeds=[1])
     assert dict(answer_questions(found))["How sure is that?"] == ["Not known yet: no comparison with BERT is complete."]
 
 
@@ -231,17 +220,6 @@ def test_every_run_has_its_row(analysis: ReportData) -> None:
         assert (row[place("test R10@1")] == "-") == ("test" not in run.files)
         assert (row[place("trained")], row[place("shared")], row[place("seconds")]) == ("640", "0", "1.5")
     assert _Page(render_html(build_document(analysis), {})).tables[-1][1:] == section.rows
-
-
-def test_failed_and_killed_runs_are_listed(tmp_path: Path) -> None:
-    made = study_runs(seeds=(1,), grid=False)
-    made[1].state, made[2].state = "failed", "running"
-    found = _study(tmp_path, made, seeds=[1])
-    section = build_runs_section(found)
-    assert all(len(row) == len(section.header) for row in section.rows)
-    states = {row[section.header.index("W&B run")]: row[section.header.index("state")] for row in section.rows}
-    assert len(states) == len(made)
-    assert (states[made[1].id], states[made[2].id]) == ("failed: out of memory", "unfinished")
 
 
 def test_a_run_links_to_where_intact_files_say_it_is_and_nowhere_else(tmp_path: Path) -> None:
@@ -299,7 +277,7 @@ def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
 
 
 def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> None:
-    found = _study(tmp_path, study_runs(), margin=0.05)
+    found = analyse(tmp_path, study_runs(), margin=0.05)
     assert found.sample_size is not None
     _, header, rows, legend, *_ = found.sample_size
     assert header == ["difference", "3 seeds", "6 seeds", "12 seeds"]
@@ -307,7 +285,6 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
     plan = found.results.plan
     values = [c.evaluate_queries(plan, "test") for name in plan.systems if (c := found.chosen[name]) is not None]
     parts = estimate_variance_components([own for own in values if own is not None])
-    assert parts is not None
     assert f"For R10@1 on test, {describe_deviations(parts)}." in legend
     assert "estimated with 8 degrees of freedom, to plan with" in legend
     for row, difference in zip(rows, (0.01, 0.02, 0.05), strict=True):
@@ -321,7 +298,6 @@ def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("metric", "margin", "expected"),
     [
-        ("R10@1", None, ["0.01", "0.02", "0.05"]),
         ("R10@1", 0.005, ["0.005", "0.01", "0.02", "0.05"]),
         ("R10@1", 1.0, ["0.01", "0.02", "0.05"]),
         ("NLL", 1.5, ["0.01", "0.02", "0.05", "1.5"]),
@@ -332,23 +308,17 @@ def test_another_study_is_planned_for_differences_that_matter_and_never_for_more
 ) -> None:
     """With two seeds, half of what the study could see is .62: nothing to plan for."""
     runs = study_runs(seeds=(1, 2), grid=False)
-    table = _study(tmp_path, runs, seeds=[1, 2], margin=margin, metric=metric).sample_size
-    assert table is not None
+    table = analyse(tmp_path, runs, seeds=[1, 2], margin=margin, metric=metric).sample_size
     assert [row[0] for row in table.rows] == expected
     for _, *cells in table.rows:
         counts = [float(cell.replace(",", "").replace("never", "inf")) for cell in cells]
         assert counts == sorted(counts, reverse=True)
 
 
-def test_one_seed_tells_nothing_of_another_study(tmp_path: Path) -> None:
-    assert _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1]).sample_size is None
-
-
 def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
-    found = _study(tmp_path, study_runs(), seed_variance="pooled")
+    found = analyse(tmp_path, study_runs(), seed_variance="pooled")
     variants = [c for c in found.comparisons if c.family == "variants"]
     pool = variants[0].pooled
-    assert pool is not None
     assert pool.comparisons == len(variants) == 5
     larger = [c for c in variants if c.pooled and c.pooled.ratio > pool.mean_ratio]
     sentence = (
@@ -367,14 +337,14 @@ def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
         assert sentence in text
         assert alone in text
     assert "two-way random effects, seeds pooled; bonferroni" in render_text(build_document(found))
-    assert "pooled" not in render_markdown(build_document(_study(tmp_path / "own", study_runs())))
+    assert "pooled" not in render_markdown(build_document(analyse(tmp_path / "own", study_runs())))
 
 
 def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
     runs = study_runs()
     for number, run in enumerate(run for run in runs if run.variant == "WSLS" and "test" in run.scores):
         run.scores["test"] = scores("test", 60, (-1.0, 1.5, 4.0)[number % 3], number)
-    found = _study(tmp_path, runs, seed_variance="pooled")
+    found = analyse(tmp_path, runs, seed_variance="pooled")
     assert [c.system for c in found.comparisons if c.pooled and c.pooled.varies_more] == ["WSLS"]
     assert "Varies more over seeds than the others: WSLS over BERT." in render_markdown(build_document(found))
 
@@ -382,9 +352,9 @@ def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
 def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
     """A comparison that is added when test scores exist is tested with its own seeds, and not pooled with others."""
     families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"], ["WSLS", "BERT"]]}]
-    late = _study(tmp_path, study_runs(), families=families, seed_variance="pooled", exploratory=[["WSLS", "BERT"]])
+    late = analyse(tmp_path, study_runs(), families=families, seed_variance="pooled", exploratory=[["WSLS", "BERT"]])
     families = [{"name": "variants", "comparisons": [["LS", "BERT"], ["T-LS", "BERT"]]}]
-    before = _study(tmp_path / "before", study_runs(), families=families, seed_variance="pooled")
+    before = analyse(tmp_path / "before", study_runs(), families=families, seed_variance="pooled")
     *declared, added = late.comparisons
     assert [(c.targets, c.pooled) for c in declared] == [(c.targets, c.pooled) for c in before.comparisons]
     assert (added.system, added.pooled) == ("WSLS", None)
