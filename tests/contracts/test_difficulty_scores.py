@@ -1,7 +1,5 @@
 """Laws of every difficulty score, through the functions that others call."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from tests.trainables.difficulty.small import vectors_of
 from trainables.curriculum.scores import DIFFICULTY_SCORES
 from trainables.data.ranking_dataset import RankingDataset
-from trainables.data.tasks import SPLITS, get_task
+from trainables.data.tasks import get_task
 from trainables.difficulty.compute import compute_text_difficulties
 from trainables.utils.errors import UserError
 
@@ -78,17 +76,3 @@ def test_what_is_no_score_of_texts_says_what_it_needs(score: str, dialogues: Ran
 def test_vectors_must_be_given_where_they_are_needed(dialogues: RankingDataset) -> None:
     with pytest.raises(ValueError, match="'sigma_SM' needs vectors"):
         compute_text_difficulties("sigma_SM", dialogues)
-
-
-def test_the_registry_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, trainables.curriculum as c; assert len(c.DIFFICULTY_SCORES) == 9\n"
-        "print([m for m in ('torch', 'scipy', 'pandas', 'numpy', 'gensim', 'transformers') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
-def test_difficulty_is_by_split_in_the_order_of_candidates(dialogues: RankingDataset) -> None:
-    table = compute_text_difficulties("words_responses", dialogues)
-    assert list(dict.fromkeys(table["split"])) == list(SPLITS)

@@ -70,12 +70,6 @@ def test_words_of_a_file_are_looked_up_as_written_then_lower_cased(table: Any, t
     assert [part.shape for part in load_vectors_from_file(path)([])] == [(0, 7), (0,)]
 
 
-def test_a_words_vector_is_the_same_in_every_form(table: Any, tmp_path: Path) -> None:
-    found = [load_vectors_from_file(write(table, tmp_path / name))(ASKED)[0] for name in FILES]
-    for values in found:
-        np.testing.assert_allclose(values, found[0], rtol=1e-6)
-
-
 def test_fasttexts_own_model_makes_unknown_words_of_their_parts(fasttext: Any, tmp_path: Path) -> None:
     path = write_fasttext(fasttext, tmp_path / "model.bin")
     assert path.read_bytes()[:4] == FASTTEXT
@@ -99,7 +93,7 @@ def test_a_fasttext_word_too_short_for_parts_and_a_model_without_parts_know_only
 
 
 @pytest.mark.parametrize("name", ["a.bin", "a.bin.gz", "a.vec", "a.txt.gz", "model.bin"])
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 def test_a_file_that_was_cut_is_refused(table: Any, fasttext: Any, tmp_path: Path, name: str, share: float) -> None:
     path = tmp_path / name
     write_fasttext(fasttext, path) if name == "model.bin" else write(table, path)
@@ -114,14 +108,11 @@ def test_a_file_that_was_cut_is_refused(table: Any, fasttext: Any, tmp_path: Pat
     [
         ("a.vec", b"the 0.1 0.2\n", "(ValueError: "),
         ("a.vec", b"2 2\nthe 0.1 0.2\ndisk 0.3\n", "(ValueError: word 2 does not have 2 numbers)"),
-        ("a.vec", b"2 2\nthe 0.1 0.2\n", "(ValueError: 1 words instead of 2)"),
         ("a.vec", b"1 2\nthe 0.1 0.2\ndisk 0.1 0.2\n", "(ValueError: 2 words instead of 1)"),
-        ("a.vec", b"1 2\nthe 0.1 x\n", "(ValueError: "),
         ("a.vec", b"1 2\nthe 0.1 nan\n", "(ValueError: a number that is not finite)"),
         ("a.vec", b"0 2\n", "(ValueError: 0 words of 2 numbers)"),
         ("a.bin", b"1 1\nthe " + struct.pack("<f", float("inf")), "(ValueError: a number that is not finite)"),
         ("a.bin", b"99999999999999 300\nthe", "("),
-        ("a.bin", b"\xff\xfe\xff\n", "("),
         ("a.bin", FASTTEXT + b"\x0c" + b"\0" * 40, "("),
         ("a.bin.gz", gzip.compress(FASTTEXT, mtime=0), "(ValueError: a gzipped fastText model)"),
         ("a.vec.gz", b"1 2\nthe 0.1 0.2\n", "(BadGzipFile: "),
