@@ -13,7 +13,7 @@ study: $(INSTALLED)
 test: lint
 	$(BIN)/pip check
 	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules \
-		tests analysis docs/scripts search_spaces study trainables
+		tests analysis docs/scripts records search_spaces study trainables
 
 # What is slow and rare, in parts of at most half an hour on two cores: make test-long PART="faults files". Without PART
 # all of them; -k goes on after a part that failed.

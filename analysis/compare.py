@@ -3,7 +3,7 @@
     python -m analysis.compare SCORES.csv [--metric M] [--baseline NAME ...] [--alpha .05] [--correction bonferroni]
                                [--margin M] [--test sign-flip] [--seeds own|pooled] [--json FILE]
     python -m analysis.compare --qrels QRELS --metric nDCG@10 --runs NAME=FILE[,FILE...] NAME=FILE[,FILE...] ...
-                               [--missing zero|drop] [--part SUBSET/SPLIT] [...]
+                               [...]
 
 SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Runs are
 TREC runs or predictions of MTEB or sentence-transformers, a file for each seed; ir_measures evaluates them. Without
@@ -26,10 +26,9 @@ import pandas as pd
 
 from analysis.checks.collapsed import find_outlying_seeds, name_outlying_seeds
 from analysis.checks.ranks import rank_systems
-from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable, build_score_table
-from analysis.readers.evaluated_runs import Missing, parse_runs, read_runs
+from analysis.readers.evaluated_runs import parse_runs, read_runs
 from analysis.readers.score_files import read_score_file
 from analysis.rendering.compared import format_result
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
@@ -92,13 +91,11 @@ def compare(
     whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
     poolable = [vary_over_seeds(complete[system], complete[baseline]) for system, baseline in pairs]
     family = ComparisonFamily("scores", "", "value", paired_scores, poolable=poolable)
-    sides = [(complete[system], complete[baseline]) for system, baseline in pairs]
-    comparisons = compare_without_worst_seeds(compare_family(family, settings), family, sides, table.seeds, settings)
     outlying = find_outlying_seeds(table.values, table.seeds, less_is_better=settings.less_is_better)
     return ComparisonResult(
         table,
         settings,
-        name_outlying_seeds(comparisons, outlying),
+        name_outlying_seeds(compare_family(family, settings), outlying),
         rank_systems({name: own for name, own in complete.items() if own is not None}, settings),
         outlying,
         table.describe_missing(),
@@ -121,12 +118,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="TREC runs or predictions in JSON of each system, a file for each seed",
     )
     parser.add_argument("--metric", help="metric of the runs, such as nDCG@10, or measure of the scores to compare")
-    parser.add_argument(
-        "--missing",
-        choices=get_args(Missing),
-        help="a judged query that a run lacks counts as 0 (zero, the default) or is left out for all runs (drop)",
-    )
-    parser.add_argument("--part", metavar="SUBSET/SPLIT", help="rankings to read from predictions with several")
     parser.add_argument(
         "--baseline", action="append", default=[], help="compare the other systems with this one; may be repeated"
     )
@@ -169,8 +160,7 @@ def _compare(arguments: argparse.Namespace) -> None:
 def _read_input(arguments: argparse.Namespace, notes: list[str]) -> tuple[pd.DataFrame, str]:
     """Return the scores and their name in errors, and add lines about runs to the notes."""
     scores, qrels, runs, metric = arguments.scores, arguments.qrels, arguments.runs, arguments.metric
-    options = {"--qrels": qrels, "--runs": runs, "--missing": arguments.missing, "--part": arguments.part}
-    given = [name for name, value in options.items() if value]
+    given = [name for name, value in (("--qrels", qrels), ("--runs", runs)) if value]
     if scores:
         if given:
             raise UserError("command line", f"{scores} and {', '.join(given)}", "scores, or --qrels with --runs")
@@ -179,8 +169,7 @@ def _read_input(arguments: argparse.Namespace, notes: list[str]) -> tuple[pd.Dat
         raise UserError("command line", f"{' and '.join(given) or 'nothing'}", "SCORES.csv, or --qrels with --runs")
     if not metric:
         raise UserError("command line", "no --metric", "the metric of the runs, such as --metric nDCG@10")
-    missing: Missing = arguments.missing or "zero"
-    return read_runs(qrels, parse_runs(runs), metric, missing, arguments.part, notes.append), "--runs"
+    return read_runs(qrels, parse_runs(runs), metric, notes.append), "--runs"
 
 
 def _check_options(alpha: float, margin: float | None) -> None:

@@ -24,6 +24,7 @@ from typing import TextIO
 import pandas as pd
 
 from analysis import figures
+from analysis.comparisons.result import build_comparisons_frame
 from analysis.data.results import Results
 from analysis.export import optuna as optuna_file
 from analysis.export.report_folder import stage_report
@@ -35,12 +36,7 @@ from analysis.rendering.escaping import render_csv
 from analysis.rendering.study import build_document
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
-from analysis.tables.frames import (
-    build_comparisons_frame,
-    build_runs_frame,
-    build_scores_frame,
-    build_systems_frame,
-)
+from analysis.tables.frames import build_runs_frame, build_scores_frame, build_systems_frame
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
@@ -76,8 +72,9 @@ class Report:
 
     @property
     def comparisons(self) -> pd.DataFrame:
-        """Every comparison, one row each, with the keys of comparisons.json as columns."""
-        return build_comparisons_frame(self.analysis)
+        """Every comparison; see `analysis.comparisons.result.build_comparisons_frame`."""
+        corrections = {family.name: family.correction for family in self.analysis.results.plan.families}
+        return build_comparisons_frame(self.analysis.comparisons, corrections)
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -109,8 +106,7 @@ def write_report(results: Results, folder: Path) -> Report:
     """
     analysis = build_report_data(results)
     document = build_document(analysis)
-    optional = [optuna_file.FILE_NAME, _STRATA, _SCORES, *(path.name for path in figures.find_figure_files(folder))]
-    with stage_report(folder, optional) as staging:
+    with stage_report(folder, [optuna_file.FILE_NAME, _STRATA, _SCORES, *figures.FIGURE_FILES]) as staging:
         names = figures.draw_figures(analysis, staging)
         texts = {
             "table.md": render_markdown(document),

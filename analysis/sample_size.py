@@ -1,10 +1,10 @@
 """Number of seeds and queries that a study needs, from a pilot or from published deviations.
 
-    python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4] [--unpaired]
+    python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4]
     python -m analysis.sample_size --seed-sd .006 --query-sd .05 --rest-sd .12
 
-PILOT is a file as read by `analysis.compare`, with at least two systems, seeds and queries. Systems share their seeds,
-unless no two of them have a seed in common, or --unpaired says so.
+PILOT is a file as read by `analysis.compare`, such as the scores.csv of a report, with at least two systems, seeds and
+queries. Systems share their seeds.
 
 The deviations are standard deviations of one system's scores, beyond what all systems share: between seeds (of its mean
 over queries), between queries (of its mean over seeds), and of the rest (a query of one run). What a seed or a query
@@ -19,10 +19,7 @@ if __name__ == "__main__":
 import argparse
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.readers.score_files import read_score_file
@@ -31,74 +28,35 @@ from analysis.stats.power import POWER, tabulate_required_queries
 from analysis.stats.variance_components import (
     VarianceComponents,
     describe_deviations,
-    estimate_unpaired_components,
     estimate_variance_components,
 )
-from trainables.utils.arrays import Floats
 from trainables.utils.cli import Parser, print_escaped, report_errors
 from trainables.utils.errors import UserError
 
 _LARGEST = 1e100
 """Larger deviations overflow when squared."""
-_UNPAIRED = (
-    "warning: seeds of different systems are taken as unrelated; if systems share their seeds, this asks for too many "
-    "queries"
-)
 
 
-@dataclass(frozen=True)
-class Pilot:
-    """The scores of a pilot that variances are estimated from.
-
-    Attributes:
-        scores: (seeds, queries) scores by system, of systems without missing scores.
-        unpaired: True if seeds of different systems are unrelated.
-        left_out: names of the other systems.
-    """
-
-    scores: dict[str, Floats]
-    unpaired: bool
-    left_out: list[str]
-
-
-def select_pilot(table: ScoreTable, where: str, unpaired: bool = False) -> Pilot:
-    """Select the scores of a pilot that variances can be estimated from.
-
-    Args:
-        table: scores of the pilot.
-        where: name of the table in errors.
-        unpaired: True if seeds of different systems are unrelated although they have the same names. Seeds are always
-            unrelated if no two systems have a seed in common.
-
-    Raises:
-        UserError: if the seeds are unrelated and the systems differ in their number.
-    """
-    with_seeds = {name: values for name, values in table.values.items() if len(values) == len(table.seeds)}
-    trained = {name: ~np.isnan(values).all(axis=1) for name, values in with_seeds.items()}
-    if unpaired or (len(trained) > 1 and np.sum(list(trained.values()), axis=0).max() == 1):
-        unpaired, with_seeds = True, {name: values[trained[name]] for name, values in with_seeds.items()}
-    scores = {name: values for name, values in with_seeds.items() if not np.isnan(values).any()}
-    if len({len(values) for values in scores.values()}) > 1:
-        found = ", ".join(f"{name} has {len(values)}" for name, values in scores.items())
-        raise UserError(where, f"unrelated seeds, of which {found}", "as many of each system")
-    return Pilot(scores, unpaired, [name for name in table.values if name not in scores])
-
-
-def estimate_pilot_variance(pilot: Pilot, where: str) -> VarianceComponents:
+def estimate_pilot_variance(table: ScoreTable, where: str) -> tuple[VarianceComponents, list[str]]:
     """Estimate the variance components from a pilot.
 
     Args:
-        pilot: scores of the pilot.
+        table: scores of the pilot.
         where: name of the pilot in errors.
+
+    Returns:
+        The components, and the names of the systems that are not used because they lack scores or seeds.
 
     Raises:
         UserError: if there are fewer than two systems, seeds or queries, or if the systems differ by the same
             everywhere.
     """
-    estimate = estimate_unpaired_components if pilot.unpaired else estimate_variance_components
-    components = estimate(list(pilot.scores.values()))
+    complete = {name: table.get_complete_scores(name) for name in table.values}
+    used = {name: own for name, own in complete.items() if own is not None and len(own) == len(table.seeds)}
+    left_out = [name for name in table.values if name not in used]
+    components = estimate_variance_components(list(used.values()))
     if components is None:
-        unused = [f"not used, for lack of scores or seeds: {', '.join(pilot.left_out)}"] if pilot.left_out else []
+        unused = [_describe_left_out(left_out)] if left_out else []
         raise UserError(
             where,
             "; ".join(["too little data to estimate the variances", *unused]),
@@ -106,7 +64,7 @@ def estimate_pilot_variance(pilot: Pilot, where: str) -> VarianceComponents:
         )
     if not any(components.to_difference_variance()):
         raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
-    return components
+    return components, left_out
 
 
 def format_required_queries(
@@ -132,9 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
     parser.add_argument("--metric", help="measure of the pilot to read, if it has several")
-    parser.add_argument(
-        "--unpaired", action="store_true", help="seeds of different systems are unrelated, although named alike"
-    )
     for name, meaning in (
         ("seed", "between seeds, of a system's mean"),
         ("query", "between queries, beyond what all systems share"),
@@ -154,7 +109,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_sizes(arguments: argparse.Namespace) -> None:
     _check_arguments(arguments)
     if arguments.pilot:
-        components = _read_pilot(arguments.pilot, arguments.metric, arguments.unpaired)
+        scores = build_score_table(read_score_file(arguments.pilot, arguments.metric), str(arguments.pilot))
+        components, left_out = estimate_pilot_variance(scores, str(arguments.pilot))
+        if left_out:
+            print_escaped(_describe_left_out(left_out))
     else:
         components = VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2)
     print_escaped(describe_deviations(components))
@@ -163,15 +121,8 @@ def _print_sizes(arguments: argparse.Namespace) -> None:
     )
 
 
-def _read_pilot(path: Path, metric: str | None, unpaired: bool) -> VarianceComponents:
-    """Estimate the variances of a pilot, and print what the reader must know about it."""
-    pilot = select_pilot(build_score_table(read_score_file(path, metric), str(path)), str(path), unpaired)
-    components = estimate_pilot_variance(pilot, str(path))
-    if pilot.left_out:
-        print_escaped(f"not used, for lack of scores or seeds: {', '.join(pilot.left_out)}")
-    if pilot.unpaired:
-        print_escaped(_UNPAIRED)
-    return components
+def _describe_left_out(names: list[str]) -> str:
+    return f"not used, for lack of scores or seeds: {', '.join(names)}"
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
@@ -181,8 +132,6 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         found = f"{'no' if arguments.pilot is None else 'a'} pilot and {', '.join(present) or 'no deviations'}"
         raise UserError("command line", found, f"PILOT.csv, or all three of {options}")
     sizes = [given[name] for name in present]
-    if arguments.unpaired and arguments.pilot is None:
-        raise UserError("--unpaired", "no pilot", "PILOT.csv")
     for name, values, valid, expected in (
         (
             options,

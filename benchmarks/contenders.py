@@ -89,9 +89,7 @@ def measure_in_turn(make: Callable[..., Measure], lists: PairLists, **settings: 
     return in_turn([make(pairs, **settings) for pairs in lists.read()])
 
 
-def own_trainer(
-    pairs: PairList, precision: str, batching: str, seed: int = 1, device: str = "cpu", **others: Any
-) -> RankerTrainer:
+def own_trainer(pairs: PairList, precision: str, seed: int = 1, device: str = "cpu", **others: Any) -> RankerTrainer:
     """This engine's trainer of a whole epoch; `others` are further settings of training.
 
     Freed memory is kept from then on, as in a trial, for the contenders in this process as well.
@@ -105,7 +103,6 @@ def own_trainer(
             "learning_rate": _RATE,
             "gradient_norm": _CLIP,
             "precision": precision,
-            "batching": batching,
             **others,
         }
     )
@@ -118,12 +115,12 @@ def label(pairs: PairList) -> Pairs:
     return Pairs(0, given, given, np.where(given == 1, np.nan, 0.5), given)
 
 
-def own(pairs: PairList, precision: str, batching: str, device: str = "cpu", **others: Any) -> Measure:
+def own(pairs: PairList, precision: str, device: str = "cpu", **others: Any) -> Measure:
     """Instances a second of this engine."""
     labels = label(pairs)
 
     def measure() -> float:
-        trainer = own_trainer(pairs, precision, batching, device=device, **others)
+        trainer = own_trainer(pairs, precision, device=device, **others)
         synchronize(device)
         started = time.perf_counter()
         trainer.train(Segment(0, len(pairs.texts), LabelSmoothing()), len(pairs.texts), labels)

@@ -39,6 +39,7 @@ from trainables.specs import environment
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.environment import DeviceType
 from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings, NoiseSmoothing
+from trainables.text.tokens import TokenizedTexts
 from trainables.training.frozen_features import make_token_batch
 from trainables.training.process import prepare_process
 from trainables.utils.arrays import Ints
@@ -59,13 +60,13 @@ class SentenceList:
         self.texts = texts
         ids = load_tokenizer(path)(texts, truncation=True, max_length=LONGEST)["input_ids"]
         self.lengths: Ints = np.array([len(own) for own in ids])
-        self.starts, self.offsets, self.flat = self.lengths, np.cumsum([0, *self.lengths]), np.concatenate(ids)
+        self.tokens = TokenizedTexts(np.concatenate(ids), np.cumsum([0, *self.lengths]), self.lengths)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def read(self, rows: Ints) -> PackedBatch:
-        return make_token_batch(self, rows)
+        return make_token_batch(self.tokens, rows)
 
 
 class Training(NamedTuple):

@@ -62,8 +62,7 @@ def training(title: str, lists: PairLists, precision: str, rounds: int) -> None:
         "CrossEncoderTrainer, fp32": make(contenders.cross_encoder_trainer, precision="fp32"),
         f"CrossEncoderTrainer, {precision}": make(contenders.cross_encoder_trainer, precision=precision),
         f"Trainer, grouped by length, {precision}": make(contenders.transformers_trainer, precision=precision),
-        f"this engine, random batches, {precision}": make(contenders.own, precision=precision, batching="random"),
-        f"this engine, bucketed, {precision}": make(contenders.own, precision=precision, batching="bucketed"),
+        f"this engine, {precision}": make(contenders.own, precision=precision),
     }
     with apart(makers) as measures:
         show(f"{title}: training in {precision}", "instances/s", interleaved(measures, rounds))
@@ -81,7 +80,7 @@ def packed_scores(lists: PairLists, precision: str) -> Measure:
     """Pairs a second of this engine, as a study evaluates; another list in each call."""
     contenders.quiet()
     read = lists.read()
-    trainer = contenders.own_trainer(read[0], "fp32", "random")
+    trainer = contenders.own_trainer(read[0], "fp32")
     trainer.settings = trainer.settings.model_copy(update={"evaluation_precision": precision})
 
     def work(pairs: PairList) -> None:

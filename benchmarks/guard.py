@@ -42,9 +42,7 @@ Makers = dict[str, Callable[[], Measure]]
 def engine_groups(title: str, lists: PairLists, precisions: list[Precision]) -> list[Makers]:
     """Training and evaluation, in each round on another list of pairs."""
     train = partial(partial, contenders.measure_in_turn, lists=lists)
-    trained = {
-        f"training, {title}, {each}": train(contenders.own, precision=each, batching="random") for each in precisions
-    }
+    trained = {f"training, {title}, {each}": train(contenders.own, precision=each) for each in precisions}
     scored = {f"evaluation, {title}, {each}": partial(packed_scores, lists, each) for each in precisions}
     return [
         {"": train(contenders.cross_encoder_trainer, precision="fp32"), **trained},

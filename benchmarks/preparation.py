@@ -18,6 +18,7 @@ import numpy as np
 
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.ranking_tokens import tokenize_pairs
+from trainables.data.tasks import msmarco
 from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.models.tokenizer import load_tokenizer
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -66,8 +67,9 @@ def write_collection(folder: Path, count: int) -> None:
 
 def prepare(sources: Path, cache: Path) -> dict[str, float]:
     """Return the seconds of the steps and the memory and disk in GB; in a process of its own."""
+    msmarco.TASK = msmarco.TASK._replace(pool="all")
     settings = RankerTaskSettings.model_validate(
-        {"name": "msmarco", "path": str(sources), "pool": "all", "candidates": 10, "train_queries": _TRAIN}
+        {"name": "msmarco", "path": str(sources), "candidates": 10, "train_queries": _TRAIN}
     )
     marks = [("reading", time.perf_counter())]
     prepared = prepare_data(settings, cache, lambda line: marks.append((line.split()[0], time.perf_counter())))

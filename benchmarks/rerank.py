@@ -10,12 +10,13 @@ from sentence_transformers import CrossEncoder
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from trainables.data.ranking_tokens import join_pairs
 from trainables.models.pretrained import resolve_model_path
 from trainables.models.scoring import Precision
 from trainables.models.tokenizer import load_tokenizer
 from trainables.reranking.scoring import ChunkScorer, Scores
 from trainables.reranking.texts import open_texts
-from trainables.reranking.tokens import join_pairs, open_tokens, read_pair_format, write_tokens
+from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens
 from trainables.text.trec_files import read_trec_run
 
 _THREADS, _LONGEST = 2, 512

@@ -28,7 +28,7 @@ def main(file: str = FILE, model: str = MODEL) -> None:
         nearest, share = np.zeros(4), 0.0
         for step in range(BATCHES):
             batch = draw.permutation(vectors)[:size].astype(float)
-            noise = draw_noise(0, step, 3 * size, batch.shape[1], 0.0, 1.0).numpy()
+            noise = draw_noise(0, step, 3 * size, batch.shape[1]).numpy()
             cosines, noise_cosines = batch @ batch.T, batch @ (noise / np.linalg.norm(noise, axis=1, keepdims=True)).T
             nearest += np.sort(cosines, axis=1)[:, -2:-6:-1].mean(axis=0) / BATCHES  # the last is the sentence itself
             own, noise = (np.exp(each / TEMPERATURE).sum(axis=1) for each in (cosines, noise_cosines))

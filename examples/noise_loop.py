@@ -24,7 +24,7 @@ def train(multiple: int) -> None:
     for step in range(60):
         batch = sentences[torch.randint(len(sentences), (BATCH_SIZE,))]
         first, second = encoder(batch), encoder(batch)
-        noise = draw_noise(seed=1, step=step, count=multiple * BATCH_SIZE, hidden=HIDDEN, mean=0.0, deviation=1.0)
+        noise = draw_noise(seed=1, step=step, count=multiple * BATCH_SIZE, hidden=HIDDEN)
         loss = info_nce(first, second, TEMPERATURE, noise, noise_weight=1.0)
         optimizer.zero_grad()
         loss.backward()

@@ -4,7 +4,7 @@ The teacher here is a sentence encoder that came with the installation: the scor
 scores a query and a document, such as a large cross-encoder.
 
 Run it: python examples/teacher_scores.py
-Then: python -m study.run quick 'variants=["BERT", "KL"]' task.teacher=teacher.run 'search.teacher_temperature=[0.05]'
+Then: python -m study.run quick 'variants=["BERT", "KL"]' task.teacher=teacher.run 'search.temperature=[0.05]'
 """
 
 from pathlib import Path

@@ -2,104 +2,31 @@
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Protocol
-
-from pydantic import AfterValidator, BeforeValidator
+from typing import Any, ClassVar
 
 from search_spaces.registry import ConfigError, ConfigSections, StudyType
-from search_spaces.search_settings import (
-    AnalysisSettings,
-    PositiveNumbers,
-    SearchSettings,
-    Shares,
-    check_distinct,
-    check_increasing,
-    expect,
-)
-from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES
-from trainables.losses.variants import BASELINE, RANKER_VARIANTS, can_smooth
+from search_spaces.search_settings import AnalysisSettings, PositiveNumbers, SearchSettings, Shares
+from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES
+from trainables.losses.variants import BASELINE, RANKER_VARIANTS
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTrainingSettings
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.base_settings import PositiveInt
-from trainables.utils.registry import PLUGINS_HINT
 
 _SIMILARITY_PREFIX = "STS"
 """Prefix of the metrics of sentence pairs."""
-
-
-def _check_several(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `values` if they are none, or at least two and distinct; raise ValueError otherwise."""
-    if values and len(check_distinct(values)) < 2:
-        raise ValueError
-    return values
 
 
 class RankerSearchSettings(SearchSettings):
     """Search settings of rankers."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("epsilon",)
-    loss_params: ClassVar[tuple[str, ...]] = ("loss", *TEMPERATURES)
-    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "negatives")
+    loss_params: ClassVar[tuple[str, ...]] = ("temperature",)
 
     epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
     """Strengths of the smoothing."""
-    loss: Annotated[
-        tuple[Annotated[str, BeforeValidator(LOSSES.check_name)], ...],
-        AfterValidator(_check_several),
-        expect(
-            "a list of at least two distinct names out of ",
-            lambda _: f"{LOSSES.format_names()}; for one loss, change variants{PLUGINS_HINT}",
-        ),
-    ] = ()
-    """Losses, searched for every system, the baseline included. If empty, the names of the variants say the loss.
-
-    With compare = "loss" each variant is one system for each loss, such as LCE-T-WSLS, compared with its unsmoothed
-    form, here LCE."""
-    teacher_temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
-    """Divisors of the scores that margin_mse and kl learn."""
-    weak_temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
-    """Divisors of the sampler's scores by which WSLS and T-WSLS smooth the losses of whole queries."""
-    negatives: Annotated[
-        tuple[PositiveInt, ...],
-        AfterValidator(check_increasing),
-        expect("a list of increasing whole numbers, e.g. [1, 3]"),
-    ] = ()
-    """Negatives per query, searched for every system, the baseline included.
-
-    If empty, training.negatives applies."""
-
-
-class RankerStudySettings(Protocol):
-    """The settings of a study that this module reads."""
-
-    @property
-    def variants(self) -> tuple[str, ...]:
-        """Variants of the study."""
-
-    @property
-    def task(self) -> RankerTaskSettings:
-        """Settings of the task."""
-
-    @property
-    def model(self) -> RankerModelSettings:
-        """Settings of the model."""
-
-    @property
-    def training(self) -> RankerTrainingSettings:
-        """Settings of the training."""
-
-    @property
-    def search(self) -> RankerSearchSettings:
-        """Settings of the search."""
-
-    @property
-    def analysis(self) -> AnalysisSettings:
-        """Settings of the analysis."""
-
-    @property
-    def curriculum(self) -> Any:
-        """Settings of the curricula."""
+    temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
+    """Divisors of scores: of those that margin_mse and kl learn, and of the sampler's, by which WSLS and T-WSLS smooth
+    the losses of whole queries."""
 
 
 def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:
@@ -121,30 +48,21 @@ def _describe_most_negatives(task: RankerTaskSettings) -> tuple[str, tuple[str, 
     return f"at most {number} = {task.n_train_negatives}", (key,)
 
 
-def _check_study(study: RankerStudySettings) -> Iterator[ConfigError]:
-    task, search = study.task, study.search
+def _check_study(study: Any) -> Iterator[ConfigError]:
+    task = study.task
     yield from _check_losses(study)
-    for key in ("sampler", "evaluation_sampler") if task.listed_candidates else ():
-        if (name := getattr(task, key).name) != "given":
-            expected = "none, since task.listed_candidates takes the candidates that the source lists"
-            yield f"task.{key}.name", name, expected, ("task.listed_candidates",)
-    if study.curriculum.variants:
-        yield from _check_curriculum_training(study.training)
+    if study.curriculum.variants and study.training.sampling != "uniform":
+        expected = '"uniform": with curricula the baseline must sample in the same way, so that only the order differs'
+        yield "training.sampling", study.training.sampling, expected, ("curriculum.variants",)
     yield from _check_probability_metrics(study)
-    yield from _check_first_stage(task)
-    expected_metric = _describe_usable_metrics(task)
-    for negatives in search.negatives or (study.training.negatives,):
-        if search.negatives and negatives > task.n_train_negatives:
-            yield "search.negatives", negatives, *_describe_most_negatives(task)
-        for size in search.batch_size or ((study.training.batch_size,) if search.negatives else ()):
-            if study.training.unit == "query" and size % (1 + negatives):
-                expected = f"multiples of 1 + negatives; {size} is not a multiple of {1 + negatives}"
-                yield "search.batch_size", list(search.batch_size), expected, ("search.negatives", "training.unit")
+    if task.searches_collection and task.evaluation_sampler.name == "random":
+        expected = 'a sampler that finds documents, such as "bm25", since task.depth is set'
+        yield "task.evaluation_sampler.name", "random", expected, ("task.depth",)
     if not _is_usable_metric(study.analysis.metric, task):
-        yield "analysis.metric", study.analysis.metric, expected_metric, ("task.candidates",)
+        yield "analysis.metric", study.analysis.metric, _describe_usable_metrics(task), ("task.candidates",)
 
 
-def list_objectives(study: RankerStudySettings) -> list[tuple[str, str, str]]:
+def list_objectives(study: Any) -> list[tuple[str, str, str]]:
     """Return every loss that a study may train with: name of the variant, loss and distribution.
 
     Example:
@@ -152,25 +70,14 @@ def list_objectives(study: RankerStudySettings) -> list[tuple[str, str, str]]:
         >>> list_objectives(load_study("quick", ['variants=["BERT", "LCE", "LCE-LS"]']))[-1]
         ('LCE-LS', 'lce', 'uniform')
     """
-    return [
-        (name, loss, RANKER_VARIANTS[name].distribution)
-        for name in study.variants
-        for loss in study.search.loss or (RANKER_VARIANTS[name].loss or DEFAULT_LOSS,)
-    ]
+    variants = [(name, RANKER_VARIANTS[name]) for name in study.variants]
+    return [(name, row.loss or DEFAULT_LOSS, row.distribution) for name, row in variants]
 
 
-def _check_losses(study: RankerStudySettings) -> Iterator[ConfigError]:
-    """Yield errors of losses that a variant cannot have, or that need other data or other batches."""
+def _check_losses(study: Any) -> Iterator[ConfigError]:
+    """Yield errors of losses that need other data or other batches."""
     task, objectives = study.task, list_objectives(study)
-    named = [name for name in study.variants if RANKER_VARIANTS[name].loss != DEFAULT_LOSS]
-    if study.search.loss and named:
-        expected = f"none, because {named[0]} in variants has a loss of its own"
-        yield "search.loss", list(study.search.loss), expected, ("variants",)
-    refused = [(name, loss) for name, loss, distribution in objectives if not can_smooth(loss, distribution)]
-    for name, loss in refused[:1]:
-        expected = f"losses that all variants can have; {loss} has no {name}"
-        yield "search.loss", list(study.search.loss), expected, ("variants",)
-    per_query = [f"{name} with the loss {loss}" for name, loss, _ in objectives if LOSSES[loss].is_per_query]
+    per_query = [name for name, loss, _ in objectives if LOSSES[loss].is_per_query]
     if per_query and study.training.unit == "pair":
         expected = f'"query" for {per_query[0]}, which needs all candidates of a query in one batch'
         yield "training.unit", "pair", expected, ("variants",)
@@ -195,7 +102,7 @@ def _check_losses(study: RankerStudySettings) -> Iterator[ConfigError]:
                 return
 
 
-def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigError]:
+def _check_probability_metrics(study: Any) -> Iterator[ConfigError]:
     """Yield an error for each metric of probabilities if no probability follows from the scores."""
     without = [name for name, loss, _ in list_objectives(study) if not LOSSES[loss].has_probabilities]
     if study.model.ranking_score != "difference":
@@ -209,29 +116,6 @@ def _check_probability_metrics(study: RankerStudySettings) -> Iterator[ConfigErr
     checkpoint = study.training.checkpoint
     if checkpoint != "last" and get_measure(checkpoint).needs_logits:
         yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
-
-
-def _check_curriculum_training(training: RankerTrainingSettings) -> Iterator[ConfigError]:
-    if training.sampling != "uniform":
-        expected = '"uniform": with curricula the baseline must sample in the same way, so that only the order differs'
-        yield "training.sampling", training.sampling, expected, ("curriculum.variants",)
-    if training.batching != "random":
-        expected = '"random" with curricula: buckets of many batches would mix early with late queries'
-        yield "training.batching", training.batching, expected, ("curriculum.variants",)
-
-
-def _check_first_stage(task: RankerTaskSettings) -> Iterator[ConfigError]:
-    """Yield conflicts between settings of retrieved candidates."""
-    if task.retrieval_depth is None:
-        if task.candidates_run:
-            expected = '"retrieved", since task.candidates_run says which documents a first stage retrieved'
-            yield "task.evaluation", task.evaluation, expected, ("task.candidates_run",)
-        elif task.depth is not None:
-            expected = 'none, or task.evaluation = "retrieved"; task.candidates is the number of sampled candidates'
-            yield "task.depth", task.depth, expected, ("task.evaluation",)
-    elif task.searches_collection and task.evaluation_sampler.name == "random":
-        expected = 'a sampler that finds documents, such as "bm25", since task.evaluation = "retrieved"'
-        yield "task.evaluation_sampler.name", "random", expected, ("task.evaluation",)
 
 
 def _describe_usable_metrics(task: RankerTaskSettings) -> str:

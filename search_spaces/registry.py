@@ -19,6 +19,11 @@ from trainables.specs.plugin import TrainablePlugin, get_trainable
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
+_LABELS = frozenset({
+    "study", "trainable", "plan_hash", "specification_id", "configuration_id", "task", "data", "model", "variant",
+    "seed", "role", "specification", "has_probabilities", "pacing", "score", "delta", "duration",
+})  # fmt: skip
+"""Names that the labels of a run have for something else than a setting of a schedule."""
 ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
@@ -89,6 +94,12 @@ class StudyType:
             if name not in self.sections.search.model_fields or name not in self.defaults:
                 expected = "a field in the search's settings and a line in defaults"
                 raise UserError(f"{self.specification.trainable}, hyperparameter {name}", "incomplete", expected)
+        taken = {*_LABELS, *self.sections.search.model_fields, *self.smoothing.model_fields}
+        for entry in SCHEDULES.entries:
+            for name in entry.settings.model_fields if entry.module and entry.settings else ():
+                if name in taken or hasattr(self.smoothing, name):
+                    place = f"the schedule {entry.name}, setting {name}"
+                    raise UserError(place, "the name of another setting or label", "a free name")
 
     def _check_variant(self, name: str) -> None:
         row, place = self.variants[name], f"{self.specification.trainable}, variant {name}"

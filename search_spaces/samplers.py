@@ -63,6 +63,6 @@ SAMPLERS: Registry[Callable[[int, int], "BaseSampler"]] = Registry(
         "every configuration of the grid, in its order",
         "enumeration, without a sampler of Optuna",
     ),
-    options=("seed", "round_size"),
+    options=("round_size",),
 )
 """Name -> function of (seed, proposals before results are used) that returns a sampler."""

@@ -48,7 +48,7 @@ class SeedAveragedSearch:
         n_configurations: int,
         round_size: int,
         sampler: str,
-        seed: int,
+        seed: int = 0,
         direction: Direction = "maximize",
     ) -> None:
         self.space, self.round_size = space, round_size

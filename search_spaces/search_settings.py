@@ -8,13 +8,19 @@ from collections.abc import Callable
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator, create_model, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    WrapValidator,
+    field_validator,
+)
 
 from search_spaces.samplers import SAMPLERS
-from trainables.smoothing.schedules import SCHEDULES, SETTINGS
-from trainables.specs.base import BaseSmoothing
+from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_setting_type
 from trainables.utils.base_settings import AtLeastTwo, PositiveInt, PositiveNumber, Settings
-from trainables.utils.errors import UserError
 from trainables.utils.registry import PLUGINS_HINT
 
 
@@ -126,6 +132,16 @@ Shares = Annotated[
 ]
 
 
+NumberList = Annotated[
+    tuple[float, ...],
+    AfterValidator(check_increasing),
+    AfterValidator(check_not_empty),
+    expect("a list of increasing numbers, e.g. [0.25, 0.5]"),
+]
+_SWITCHES = (0.25, 0.5, 0.75)
+"""Switch points of the schedule two_stage, unless a study names others."""
+
+
 class SearchSettings(Settings):
     """The hyperparameter search on the development set.
 
@@ -155,8 +171,6 @@ class SearchSettings(Settings):
     It does not set the speed: the proposals depend on it."""
     sampler: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "tpe"
     """Sampler that proposes configurations."""
-    seed: Seed = 0
-    """Seed of the sampler."""
     pruning: Literal["race"] | None = None
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
@@ -175,21 +189,10 @@ class SearchSettings(Settings):
         expect("a list of distinct names out of ", lambda _: ", ".join(list_decaying_schedules()) + PLUGINS_HINT),
     ] = ("two_stage",)
     """Schedules with which the smoothing of two-stage variants ends."""
-    switch: Annotated[
-        tuple[Annotated[float, Field(gt=0, lt=1)], ...],
-        AfterValidator(check_increasing),
-        AfterValidator(check_not_empty),
-        expect("a list of increasing numbers, each above 0 and below 1 (share of training), e.g. [0.25, 0.5]"),
-    ] = (0.25, 0.5, 0.75)
-    """Switch points of the schedule two_stage, as share of training."""
-    end: Shares = (0.8,)
-    """End points of the schedule linear, which reaches 0 there, as share of training."""
-    rate: PositiveNumbers = (5.0,)
-    """Rates of the schedule exponential; the strength falls by the factor exp(-rate) over the training."""
-    a: PositiveNumbers = (2.0,)
-    """First parameter of the schedule beta."""
-    b: PositiveNumbers = (2.0,)
-    """Second parameter of the schedule beta."""
+    schedule_settings: dict[str, NumberList] = Field(default={})
+    """Values of the settings of these schedules, by name, e.g. switch = [0.25, 0.5].
+
+    A setting that is not named has its published value, and switch has 0.25, 0.5 and 0.75."""
     learning_rate: Annotated[
         tuple[PositiveNumber, ...],
         AfterValidator(check_increasing),
@@ -198,21 +201,24 @@ class SearchSettings(Settings):
     """Learning rates, searched for every system, the baseline included.
 
     If empty, training.learning_rate applies."""
-    batch_size: Annotated[
-        tuple[AtLeastTwo, ...],
-        AfterValidator(check_increasing),
-        expect("a list of increasing whole numbers from 2 on, e.g. [16, 32]"),
-    ] = ()
-    """Batch sizes, searched for every system, the baseline included.
-
-    If empty, training.batch_size applies."""
-
     smoothing_params: ClassVar[tuple[str, ...]] = ()
     """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
     loss_params: ClassVar[tuple[str, ...]] = ()
     """Hyperparameters of the choice of a loss."""
-    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size")
+    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate",)
     """Training settings that may be searched, in the order of suggestion."""
+
+    @field_validator("schedule_settings")
+    @classmethod
+    def _check_schedule_settings(cls, settings: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+        for name in settings.keys() & SETTINGS.keys():  # an unknown name is reported as an unknown key
+            values: Any = GenericAlias(tuple, (get_setting_type(name), ...))
+            try:
+                TypeAdapter(values).validate_python(settings[name])
+            except ValidationError as error:
+                expected = error.errors()[0]["msg"].removeprefix("Input should be ")
+                raise ValueError(f"for {name} numbers {expected}") from None
+        return settings
 
     @field_validator("compare")
     @classmethod
@@ -223,47 +229,19 @@ class SearchSettings(Settings):
 
     @classmethod
     def _list_smoothing_names(cls) -> tuple[str, ...]:
-        settings = (name for name in SETTINGS if name in cls.model_fields)
-        return (*cls.smoothing_params, "schedule", *settings, *cls.loss_params)
+        return (*cls.smoothing_params, "schedule", *SETTINGS, *cls.loss_params)
 
     @property
     def smoothing_grid(self) -> dict[str, tuple[Any, ...]]:
         """Values of every smoothing hyperparameter, by name."""
-        return {name: getattr(self, name) for name in self._list_smoothing_names()}
+        values: dict[str, tuple[Any, ...]] = {name: (field.default,) for name, field in SETTINGS.items()}
+        values |= {"switch": _SWITCHES, **self.schedule_settings}
+        return {name: values[name] if name in values else getattr(self, name) for name in self._list_smoothing_names()}
 
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
         """Values of the training settings that are searched, by name."""
         return {name: values for name in self.optimisation_params if (values := getattr(self, name))}
-
-
-_LABELS = frozenset({
-    "study", "trainable", "plan_hash", "specification_id", "configuration_id", "task", "data", "model", "variant",
-    "seed", "role", "specification", "has_probabilities", "pacing", "score", "delta", "duration",
-})  # fmt: skip
-"""Names that the labels of a run have for something else than a setting of a schedule."""
-
-
-def add_plugin_settings(search: type[SearchSettings], smoothing: type[BaseSmoothing]) -> type[SearchSettings]:
-    """Return the settings of a search with a list of values for each setting of the schedules of plug-ins.
-
-    Args:
-        search: settings of the search of a trainable.
-        smoothing: settings of its smoothing.
-
-    Raises:
-        UserError: if another setting or a label of a run has the name of such a setting.
-    """
-    fields: dict[str, Any] = {}
-    for entry in SCHEDULES.entries:
-        for name, field in entry.settings.model_fields.items() if entry.module and entry.settings else ():
-            if name in {*_LABELS, *search.model_fields, *smoothing.model_fields} or hasattr(search, name):
-                place = f"the schedule {entry.name}, setting {name}"
-                raise UserError(place, "the name of another setting or label", "a free name")
-            value: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
-            checks = AfterValidator(check_increasing), AfterValidator(check_not_empty)
-            fields[name] = Annotated[GenericAlias(tuple, (value, ...)), *checks], (field.default,)
-    return create_model(search.__name__, __base__=search, __module__=search.__module__, **fields) if fields else search
 
 
 class ConfirmSettings(Settings):
@@ -302,7 +280,7 @@ class AnalysisSettings(Settings):
     """Metric that is tested.
 
     R<n>@<k>: among n sampled candidates, the share of the relevant ones ranked in the first k. position: rank of the
-    first relevant candidate; lower is better. Retrieved candidates (`task.evaluation`) have nDCG@<k>, MRR, MRR@<k>,
+    first relevant candidate; lower is better. Retrieved candidates (`task.depth`) have nDCG@<k>, MRR, MRR@<k>,
     MAP, R@<k> and P@<k>, as ir_measures defines them."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level of the tests."""

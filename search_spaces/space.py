@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from search_spaces.curriculum import DEFAULTS, PARAM_NAMES
-from trainables.losses import DEFAULT_TEMPERATURE, TEMPERATURES, list_temperatures
+from trainables.losses import DEFAULT_TEMPERATURE, has_temperature
 from trainables.smoothing.schedules import Variant, get_defaults
 
 Grid = Mapping[str, Sequence[Any]]
@@ -74,7 +74,7 @@ class SystemSpace:
     @cached_property
     def points(self) -> list[Params]:
         """All configurations; the values of the last hyperparameter change first."""
-        smoothings = [(*own, *loss) for own in self._iter_smoothings() for loss in self._iter_losses()]
+        smoothings = [(*own, *rest) for own in self._iter_smoothings() for rest in self._iter_temperatures()]
         optimisations = list(_combine(self.optimisation_grid, self.optimisation_grid))
         return [Params(*parts) for parts in product(smoothings, optimisations, self._iter_curricula())]
 
@@ -87,8 +87,8 @@ class SystemSpace:
         """Return the default configurations, one per schedule, whether or not the grid contains them.
 
         The variant's own schedule comes first. They have the system's own value of the hyperparameters that are part of
-        what it is, and the published value of the others; of a loss, a temperature and a curriculum, the first value of
-        the grid if it does not contain the published one.
+        what it is, and the published value of the others; of a temperature and a curriculum, the first value of the
+        grid if it does not contain the published one.
         """
         optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
         curriculum = {
@@ -117,15 +117,8 @@ class SystemSpace:
                 for settings in _combine(self.smoothing_grid, get_defaults(schedule)):
                     yield (*own, ("schedule", schedule), *settings)
 
-    def _iter_losses(self) -> Iterator[Values]:
-        """Yield the losses, if there are several to choose from, with the temperatures that each needs."""
-        if self.variant.loss is None:
-            yield ()
-            return
-        losses = self.smoothing_grid["loss"]
-        for loss in losses or (self.variant.loss,):
-            for temperatures in _combine(self.smoothing_grid, list_temperatures(loss, self.variant.distribution)):
-                yield (("loss", loss), *temperatures) if losses else temperatures
+    def _iter_temperatures(self) -> Iterator[Values]:
+        return _combine(self.smoothing_grid, ("temperature",) if self._has_temperature else ())
 
     def _iter_curricula(self) -> Iterator[Values]:
         """Yield the curricula; the pacing function "step" has its own thirds, so it has no delta."""
@@ -137,24 +130,24 @@ class SystemSpace:
             yield from ((*own, *rest) for rest in _combine(self.curriculum_grid, names))
 
     def _iter_default_smoothings(self) -> Iterator[dict[str, Any]]:
-        loss = self._make_default_loss()
+        temperature = self._get_default_temperature()
         if self.variant.distribution == "none":
-            yield loss
+            yield temperature
         elif self.variant.schedule == "constant":
-            yield {**self.smoothing_defaults, **loss}
+            yield {**self.smoothing_defaults, **temperature}
         else:
             for name in sorted(self.smoothing_grid["schedule"], key=lambda name: name != self.variant.schedule):
-                yield {**self.smoothing_defaults, "schedule": name, **get_defaults(name), **loss}
+                yield {**self.smoothing_defaults, "schedule": name, **get_defaults(name), **temperature}
 
-    def _make_default_loss(self) -> dict[str, Any]:
-        if self.variant.loss is None:
+    def _get_default_temperature(self) -> dict[str, Any]:
+        if not self._has_temperature:
             return {}
-        losses = self.smoothing_grid["loss"]
-        chosen = {"loss": self.variant.loss if self.variant.loss in losses else losses[0]} if losses else {}
-        for name in list_temperatures(chosen.get("loss", self.variant.loss), self.variant.distribution):
-            values = self.smoothing_grid[name]
-            chosen[name] = DEFAULT_TEMPERATURE if DEFAULT_TEMPERATURE in values else values[0]
-        return chosen
+        grid = self.smoothing_grid["temperature"]
+        return {"temperature": DEFAULT_TEMPERATURE if DEFAULT_TEMPERATURE in grid else grid[0]}
+
+    @property
+    def _has_temperature(self) -> bool:
+        return has_param(self.variant, "temperature", ())
 
 
 def _combine(grid: Grid, names: Iterable[str]) -> Iterator[Values]:
@@ -168,14 +161,12 @@ def has_param(variant: Variant, name: str, smoothing_params: Iterable[str]) -> b
 
     Args:
         variant: the variant.
-        name: name of the hyperparameter, such as epsilon, switch or loss.
+        name: name of the hyperparameter, such as epsilon or switch.
         smoothing_params: names of the hyperparameters of the smoothing itself; the others are those of losses and
             schedules.
     """
-    if name == "loss":
-        return variant.loss is not None
-    if name in TEMPERATURES:
-        return variant.loss is not None and name in list_temperatures(variant.loss, variant.distribution)
+    if name == "temperature":
+        return variant.loss is not None and has_temperature(variant.loss, variant.distribution)
     return variant.distribution != "none" and (name in smoothing_params or variant.schedule != "constant")
 
 

@@ -23,7 +23,7 @@ from study.config.loader import load_study
 from study.config.schema import Study
 from study.suites.loader import Suite, load_one_study
 from study.suites.loader import load_suite as _load_suite
-from study.suites.preview import SuitePreview, build_suite_preview
+from study.suites.preview import build_suite_preview
 from study.utils.console import print_line
 from study.workflows.dry_run import Preview, build_preview
 from trainables.utils.errors import UserError
@@ -71,15 +71,7 @@ def load_suite(
     return _load_suite(str(suite), _format_settings(settings), studies)
 
 
-@overload
-def plan(study: Study, estimate_cost: bool = False) -> Preview: ...
-
-
-@overload
-def plan(study: Suite, estimate_cost: bool = False) -> SuitePreview: ...
-
-
-def plan(study: Study | Suite, estimate_cost: bool = False) -> Preview | SuitePreview:
+def plan(study: Study | Suite, estimate_cost: bool = False) -> Preview:
     """Return what the study or suite would run, share and cost. Nothing runs, and neither torch nor ray is loaded.
 
     Args:
@@ -133,7 +125,7 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
         from study.suites.run import run_suite
 
         return run_suite(study, time.monotonic())
-    from study.workflows.run_study import run_study
+    from study.workflows.session import run_study
 
     return run_study(study, time.monotonic())
 

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from study.config.loader import load_study
-from study.config.schema import Study
 from study.config.sources import split_arguments
 from study.utils.error_text import summarize_server_error
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors, write_json_option
@@ -30,10 +29,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> None:
         name, overrides = split_arguments(options.arguments)
         study = load_study(name, overrides)
+        os.environ["WANDB_SILENT"] = "true"  # the client prints nothing and asks nothing
+        from study.wandb_workspace.workspace import as_json, build_workspace, save_workspace
+
         if options.json is None:
-            print_escaped(_save_dashboard(study))
+            print_escaped(save_workspace(study, study.tracking.entity))
+            return
+        content = as_json(build_workspace(study, study.tracking.entity or ""))
+        if options.json == "-":
+            print_escaped(json.dumps(content, indent=1, sort_keys=True))
         else:
-            _export_json(study, options.json)
+            write_json_option(Path(options.json).expanduser(), content)
 
     return report_errors("study.dashboard", run, _format_server_error if options.json is None else format_error)
 
@@ -53,23 +59,6 @@ def _build_parser() -> Parser:
         "--json", metavar="FILE", help="write it to FILE as JSON (-: standard output); needs no server and no API key"
     )
     return parser
-
-
-def _export_json(study: Study, file: str) -> None:
-    from study.wandb_workspace.workspace import as_json, build_workspace
-
-    content = as_json(build_workspace(study, study.tracking.entity or ""))
-    if file == "-":
-        print_escaped(json.dumps(content, indent=1, sort_keys=True))
-    else:
-        write_json_option(Path(file).expanduser(), content)
-
-
-def _save_dashboard(study: Study) -> str:
-    os.environ["WANDB_SILENT"] = "true"  # the client prints nothing and asks nothing
-    from study.wandb_workspace.workspace import save_workspace
-
-    return save_workspace(study, study.tracking.entity)
 
 
 if __name__ == "__main__":

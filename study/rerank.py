@@ -19,7 +19,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
 
 from study.utils.console import print_line
 from study.utils.live_view import LiveView
@@ -89,9 +88,6 @@ def _build_parser() -> argparse.ArgumentParser:
 def rerank_run(options: argparse.Namespace) -> None:
     """Re-rank the run with a saved model, or with that of a study's system, which is exported for the time being.
 
-    Args:
-        options: the options of the command line, all of them.
-
     Raises:
         UserError: an option or an input is wrong.
     """
@@ -133,8 +129,8 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
     _silence_libraries()
     from trainables.exchange.classifier import load_classifier
     from trainables.models.scoring import Precision
-    from trainables.reranking.job import Job, Pool, rerank
-    from trainables.reranking.local import LocalPool
+    from trainables.reranking.job import Job, Workers, rerank
+    from trainables.reranking.local import LocalWorkers
     from trainables.reranking.models import resolve_models
     from trainables.specs.environment import detect_environment, is_bf16_faster
 
@@ -147,7 +143,7 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
         from study.execution.connect import check_address, connect
 
         connect(check_address("--address", options.address), {"job_name": "re-ranking"}, out.parent, "scored pairs")
-        from trainables.reranking.cluster import ClusterPool, probe_nodes
+        from trainables.reranking.cluster import ClusterWorkers, probe_nodes
 
         threads = options.threads or 1
         environment, bf16_faster = probe_nodes(threads)
@@ -169,31 +165,24 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
         environment=environment,
     )
 
-    def make_pool(key: str) -> Pool:
+    def make_workers(key: str) -> Workers:
         if options.address is not None:
-            return ClusterPool(models, precision, threads, key)
-        return LocalPool(models, precision, threads, options.processes)
+            return ClusterWorkers(models, precision, threads, key)
+        return LocalWorkers(models, precision, threads, options.processes)
 
     start_time = time.monotonic()
-    with _Progress() as progress:
-        n_pairs = rerank(job, make_pool, progress)
+    with LiveView() as view:
+        n_pairs = rerank(job, make_workers, _Progress(view))
     print_line(f"{n_pairs} pairs in {time.monotonic() - start_time:.1f} s, {precision}: {options.out}")
 
 
 class _Progress:
     """Shows progress with rate and time left: a bar on a terminal, elsewhere a line every half minute."""
 
-    def __init__(self) -> None:
-        self._view = LiveView()
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
         self._starts = dict[str, float]()
         self._last_line_time = time.monotonic()
-
-    def __enter__(self) -> Self:
-        self._view.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._view.__exit__(*error)
 
     def log(self, line: str) -> None:
         """Print a line."""

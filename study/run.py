@@ -11,15 +11,17 @@ if __name__ == "__main__":
     interruption.start_command("study.run")  # before imports that take time
 
 import argparse
+import json
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from study.config.loader import Study, list_known_keys, load_study
 from study.config.sources import list_shipped_studies, list_shipped_suites, split_arguments
 from study.suites.loader import Suite, is_suite, load_suite
+from study.utils.console import print_line
 from study.utils.error_text import IncompleteError, format_redacted_traceback
 from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors
 from trainables.utils.errors import UserError, is_disk_full
@@ -33,11 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Command:
-    """One call of the command; after the study is read, its messages name the study's folder.
-
-    Args:
-        options: the parsed command line.
-    """
+    """One call of the command; after the study is read, its messages name the study's folder."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options, self._start_time = options, time.monotonic()
@@ -80,36 +78,24 @@ class _Command:
         elif options.export_trec is not None:
             _export_trec(study.folder, Path(options.export_trec).expanduser())
         elif options.dry_run:
-            from study.workflows.dry_run import print_preview
-
-            print_preview(study, options.estimate_cost, options.json)
+            self._print_preview(study)
         elif options.prepare:
             from study.workflows.prepare_data import prepare_study_data
 
             prepare_study_data(study)
         else:
-            from study.workflows.run_study import run_study
+            from study.workflows.session import run_study
 
             run_study(study, self._start_time)
 
     def _run_suite(self, suite: Suite) -> None:
-        """Carry out what the options ask for with a suite.
-
-        Raises:
-            UserError: the option is for one study only.
-        """
+        """Carry out what the options ask for with a suite."""
         options = self._options
         self._folder = suite.folder
         if options.sweep or options.export_sweep is not None:
             raise UserError("command line", "a suite with a sweep", "a study file, whose search a sweep can take over")
-        if options.dry_run and options.study and len(suite.studies) == 1:
-            from study.workflows.dry_run import print_preview
-
-            print_preview(suite.studies[0].study, options.estimate_cost, options.json)
-        elif options.dry_run:
-            from study.suites.preview import print_suite_preview
-
-            print_suite_preview(suite, options.estimate_cost, options.json)
+        if options.dry_run:
+            self._print_preview(suite.studies[0].study if options.study and len(suite.studies) == 1 else suite)
         elif options.export_trec is not None:
             for each in suite.studies:
                 _export_trec(each.study.folder, Path(options.export_trec).expanduser() / each.key)
@@ -121,6 +107,20 @@ class _Command:
             from study.suites.run import run_suite
 
             run_suite(suite, self._start_time)
+
+    def _print_preview(self, planned: Study | Suite) -> None:
+        """Print a preview as text, or as JSON for other programs."""
+        from study.suites.preview import build_suite_preview
+        from study.workflows.dry_run import build_preview
+
+        estimate_cost, as_json = self._options.estimate_cost, self._options.json
+        log: Callable[[str], None] = (lambda line: None) if as_json else print_line
+        preview = (
+            build_suite_preview(planned, estimate_cost, log)
+            if isinstance(planned, Suite)
+            else build_preview(planned, estimate_cost, log)
+        )
+        print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
     def describe_interruption(self) -> str:
         """Return the number of finished runs and the advice to resume."""
@@ -161,9 +161,7 @@ def _build_parser() -> Parser:
     modes.add_argument("--dry-run", action="store_true", help="show what would run and what it costs; run nothing")
     modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     modes.add_argument(
-        "--export-trec",
-        metavar="FOLDER",
-        help="write the recorded rankings as TREC files to FOLDER; run nothing",
+        "--export-trec", metavar="FOLDER", help="write the recorded rankings as TREC files to FOLDER; run nothing"
     )
     modes.add_argument(
         "--sweep",
@@ -179,9 +177,7 @@ def _build_parser() -> Parser:
         help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (default: sweeps); run nothing",
     )
     parser.add_argument(
-        "--estimate-cost",
-        action="store_true",
-        help="with --dry-run: train for a minute to estimate the cost",
+        "--estimate-cost", action="store_true", help="with --dry-run: train for a minute to estimate the cost"
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON, for other programs")
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
@@ -189,11 +185,7 @@ def _build_parser() -> Parser:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that would be ignored.
-
-    Raises:
-        UserError: an option has no effect with the command that is given.
-    """
+    """Refuse options that would be ignored."""
     if (options.estimate_cost or options.json) and not options.dry_run:
         found = "--estimate-cost" if options.estimate_cost else "--json"
         raise UserError("command line", found, "--dry-run as well")
@@ -203,9 +195,6 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
     """Return the overrides of the study and the hyperparameters of one configuration, by name.
 
     A key is a hyperparameter if it has no dot and is no key of a study file.
-
-    Raises:
-        UserError: a hyperparameter is given twice, with different values.
     """
     overrides, parameters = list[str](), dict[str, str]()
     for argument in arguments:

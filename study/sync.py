@@ -12,16 +12,18 @@ if __name__ == "__main__":
     interruption.start_command("study.sync")
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 from analysis.readers.wandb_server import ProjectAddress, ServerError, connect
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
-from study.records.run_store import RunStore
+from records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_suite_plan
+from records.run_record import SPLITS
+from study.folder.run_store import RunStore
 from study.tracking import Tracking, WandbLogger
-from study.tracking.backfill import backfill_evaluations, forget_absent_runs
-from study.tracking.payload import DOCUMENTS, read_project
+from study.tracking.payload import DOCUMENTS, make_document_payload, read_project
+from study.tracking.sync_state import clear_synced, get_document_path, get_evaluation_path
 from study.utils.console import print_line
 from trainables.utils.cli import Parser, print_error, report_errors
 from trainables.utils.errors import MachineError, UserError
@@ -46,14 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sync_folder(folder: Path, project: str | None, entity: str | None) -> int:
-    """Upload the study in a folder, or each study of the suite, and return the exit status.
-
-    Raises:
-        UserError: the studies of the suite need projects of their own.
-    """
+    """Upload the study in a folder, or each study of the suite, and return the exit status."""
     if (folder / PLAN_FILE).is_file() or not (folder / SUITE_FILE).is_file():
         return sync_study(folder, project, entity)
-    studies = read_suite_plan(folder / SUITE_FILE)["studies"]
+    studies = read_suite_plan(folder / SUITE_FILE).document["studies"]
     if project is not None and len({study["project"] for study in studies}) > 1:
         raise UserError("--project", project, "none, since the studies of this suite need projects of their own")
     places = [folder / study["key"] for study in studies]
@@ -82,15 +80,15 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         group=own.group,
         folder=folder,
         own=project is None and entity is None,
-        plugins=read_plan(folder / PLAN_FILE).get("settings", {}).get("plugins", ()),
+        plugins=read_plan(folder / PLAN_FILE).document.get("settings", {}).get("plugins", ()),
     )
     load_plugins(tracking.plugins, f"{folder / PLAN_FILE}: plugins")
     run_ids = run_store.list_run_ids()
-    forget_absent_runs(tracking, run_ids, _list_server_runs(ProjectAddress(tracking.entity, tracking.project)))
+    _forget_absent_runs(tracking, run_ids, _list_server_runs(ProjectAddress(tracking.entity, tracking.project)))
     with closing(WandbLogger(tracking, print_line)) as wandb_logger:
         for document in DOCUMENTS:
             wandb_logger.log_document(document)
-        backfill_evaluations(wandb_logger, run_store, run_ids)
+        wandb_logger.log_missing_evaluations(run_store, run_ids)
         is_complete = wandb_logger.flush()
     if not is_complete:
         print_error(
@@ -102,6 +100,16 @@ def sync_study(folder: Path, project: str | None, entity: str | None) -> int:
         f"{wandb_logger.n_written} evaluations uploaded now"
     )
     return 0
+
+
+def _forget_absent_runs(tracking: Tracking, run_ids: Iterable[str], server_ids: Collection[str]) -> None:
+    """Delete the sync states of runs that were uploaded once, and that the server does not have."""
+    for run_id, split in product(set(run_ids) - set(server_ids), SPLITS):
+        clear_synced(get_evaluation_path(tracking.folder, run_id, split), tracking)
+    for document in DOCUMENTS:
+        payload = make_document_payload(tracking.folder, document)
+        if payload and payload.id not in server_ids:
+            clear_synced(get_document_path(tracking.folder, payload.id), tracking)
 
 
 def _list_server_runs(address: ProjectAddress) -> set[str]:

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(
     path.parent
-    for top in ("analysis", "search_spaces", "study", "trainables")
+    for top in ("analysis", "records", "search_spaces", "study", "trainables")
     for path in (ROOT / top).rglob("__init__.py")
 )
 FILES = sorted(path for package in PACKAGES for path in package.glob("*.py"))
@@ -81,6 +82,13 @@ def test_functions_are_named_by_verbs(path: Path) -> None:
         if (word in bare and not inside) or (is_participle(word) and not is_value(function)):
             found.append(f"{inside}.{function.name}" if inside else function.name)
     assert found == []
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    names = Counter(
+        node.name for path in FILES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_every_long_test_is_in_one_part() -> None:

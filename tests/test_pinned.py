@@ -20,7 +20,7 @@ from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import UNTRAINED, get_systems
 from study.plan.analysis_plan import build_plan
-from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs
+from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs
 from trainables.contrastive.loss import draw_noise
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.sampler import Curriculum
@@ -65,7 +65,7 @@ def shipped(name: str) -> Study:
     return study.model_copy(update={"training": training})
 
 
-def configurations(study: Study) -> Iterator[Configuration]:
+def configurations(study: Study) -> Iterator[PlannedConfiguration]:
     """Every configuration that the study may have."""
     resolved = ResolvedInputs("0123456789abcdef", "sha256:0", Path("model"), ENVIRONMENT, None, "sha256:1")
     made = ConfigurationFactory(study, resolved, "plan-hash")
@@ -86,7 +86,7 @@ def sha256(values: Any) -> str:
 
 def ids(name: str) -> dict[str, Any]:
     """Lists by system the ids of its first configuration, and the digest of those of all."""
-    found: dict[str, list[Configuration]] = {}
+    found: dict[str, list[PlannedConfiguration]] = {}
     for item in configurations(shipped(name)):
         found.setdefault(item.name, []).append(item)
     return {
@@ -119,26 +119,21 @@ def draws() -> dict[str, str]:
         for rate, dtype in ((0.1, torch.float32), (0.5, torch.bfloat16))
     }
     generator = np.random.default_rng(0)
-    relevant, lengths = generator.integers(1, 3, 40), generator.integers(8, 64, 400)
+    relevant = generator.integers(1, 3, 40)
+    generator.integers(8, 64, 400)
     curriculum = Curriculum(CurriculumSettings(), generator.random(40))
-    for sampling, batching, paced in (
-        ("epochs", "random", None),
-        ("uniform", "random", None),
-        ("epochs", "bucketed", None),
-        ("epochs", "random", curriculum),
-    ):
+    for sampling, paced in (("epochs", None), ("uniform", None), ("epochs", curriculum)):
         settings = RankerTrainingSettings(
             instances=1024,
             batch_size=16,
             negatives=3,
-            sampling=sampling,
-            batching=batching,  # type: ignore[arg-type]
+            sampling=sampling,  # type: ignore[arg-type]
         )
-        rows = BatchSampler(7, settings, QueryGroups(10 * np.arange(41), relevant), lengths, paced)
-        name = f"batch {sampling} {batching}{' paced' if paced else ''}"
+        rows = BatchSampler(7, settings, QueryGroups(10 * np.arange(41), relevant), paced)
+        name = f"batch {sampling}{' paced' if paced else ''}"
         found[name] = sha256(np.stack([rows.sample_rows(step) for step in (0, 17, 63)]))
     found["sentences"] = sha256(np.stack([encoder_training.sample_batch(7, step, 100, 16) for step in (0, 5, 6)]))
-    found["noise"] = sha256(draw_noise(7, 3, 5, 24, 0.1, 2.0).numpy())
+    found["noise"] = sha256(draw_noise(7, 3, 5, 24).numpy())
     return found
 
 

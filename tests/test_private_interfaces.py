@@ -222,13 +222,10 @@ def test_torch() -> None:
 
 def test_optuna() -> None:
     import optuna
-    from optuna.visualization import matplotlib as plots
 
     library = Library("optuna")
     storage = optuna.storages.RDBStorage("sqlite://")
     library.attributes(storage, "engine remove_session", "analysis/export/optuna.py")
-    library.attributes(plots, "plot_contour", "analysis/figures/smoothing.py")
-    library.mentions(f"{plots.__name__}._contour", 'plt.style.use("ggplot")', "analysis/figures/style.py")
     experimental = {"TPESampler": "multivariate group constant_liar", "GPSampler": "deterministic_objective"}
     for name, options in experimental.items():
         known = inspect.signature(getattr(optuna.samplers, name)).parameters

@@ -1,1 +1,1 @@
-"""Checks beside the declared comparisons: collapsed seeds, verdicts without the worst seeds, and groups of systems."""
+"""Checks beside the declared comparisons: collapsed seeds, and groups of systems."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from analysis.stats.collapsed import estimate_noise, find_outlying_runs
+from analysis.stats.collapsed import OutlyingRun, estimate_noise, find_outlying_runs
 from analysis.stats.comparison import Comparison
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
@@ -14,46 +14,28 @@ from trainables.utils.arrays import Floats
 _WARNING = "the tests assume that this does not happen (see “Limits” in docs/background/statistics.md)"
 
 
-class OutlyingSeed(NamedTuple):
-    """A run that is far from its system's other seeds: it looks collapsed, or they do.
+def describe_outlying_run(run: OutlyingRun) -> str:
+    """Return the warning in one sentence.
 
-    Attributes:
-        system: name of the system.
-        seed: its seed.
-        metric: name of the metric; empty if it has none.
-        mean: mean of the run.
-        others: smallest and largest mean of the system's other runs that are not outlying.
-        is_worse: True if the run looks collapsed. If it is better than the others, they may have collapsed.
+    Example:
+        >>> run = OutlyingRun("T-LS", 3, 0.412, (0.731, 0.744), is_worse=True, metric="R10@1")
+        >>> describe_outlying_run(run).partition(";")[0]
+        'T-LS seed 3 looks collapsed: R10@1 0.4120, its other seeds 0.7310 to 0.7440'
     """
-
-    system: str
-    seed: Any
-    metric: str
-    mean: float
-    others: tuple[float, float]
-    is_worse: bool
-
-    def describe(self) -> str:
-        """Return the warning in one sentence.
-
-        Example:
-            >>> OutlyingSeed("T-LS", 3, "R10@1", 0.412, (0.731, 0.744), True).describe().partition(";")[0]
-            'T-LS seed 3 looks collapsed: R10@1 0.4120, its other seeds 0.7310 to 0.7440'
-        """
-        low, high = self.others
-        value = f"{self.metric} {self.mean:.4f}".strip()
-        others = f"its other seeds {low:.4f} to {high:.4f}" if low < high else f"its other seed {low:.4f}"
-        if self.is_worse:
-            return f"{self.system} seed {self.seed} looks collapsed: {value}, {others}; {_WARNING}"
-        return (
-            f"{self.system} seed {self.seed} is far better than the system's other seeds, which may have collapsed: "
-            f"{value}, {others}; {_WARNING}"
-        )
+    low, high = run.others
+    value = f"{run.metric} {run.mean:.4f}".strip()
+    others = f"its other seeds {low:.4f} to {high:.4f}" if low < high else f"its other seed {low:.4f}"
+    if run.is_worse:
+        return f"{run.system} seed {run.seed} looks collapsed: {value}, {others}; {_WARNING}"
+    return (
+        f"{run.system} seed {run.seed} is far better than the system's other seeds, which may have collapsed: "
+        f"{value}, {others}; {_WARNING}"
+    )
 
 
 def find_outlying_seeds(
     values: Mapping[str, Floats], seeds: Sequence[Any], metric: str = "", less_is_better: bool = False
-) -> list[OutlyingSeed]:
+) -> list[OutlyingRun]:
     """Return the runs that are far from their system's other seeds, in order of systems and seeds.
 
     Args:
@@ -69,10 +51,10 @@ def find_outlying_seeds(
         less_is_better or metric in LOWER_IS_BETTER,
         estimate_noise(seeded),
     )
-    return [OutlyingSeed(run.system, seeds[run.row], metric, run.mean, run.others, run.is_worse) for run in runs]
+    return [run._replace(seed=seeds[run.seed], metric=metric) for run in runs]
 
 
-def name_outlying_seeds(comparisons: Sequence[Comparison], outlying: Sequence[OutlyingSeed]) -> list[Comparison]:
+def name_outlying_seeds(comparisons: Sequence[Comparison], outlying: Sequence[OutlyingRun]) -> list[Comparison]:
     """Return the comparisons with the outlying seeds of their two sides, by the metric of the test runs."""
     return [
         replace(

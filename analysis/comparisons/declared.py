@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from analysis.checks.ranks import RankedSystem, rank_systems
-from analysis.checks.worst_seeds import compare_without_worst_seeds
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Phase, Plan, PlannedFamily
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.looks import combine_looks, compare_at_look
+from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
+from records.plan import Phase, Plan, PlannedFamily
 from trainables.utils.arrays import Floats
 
 Evaluate = Callable[[str, Phase, str], Floats | None]
@@ -20,11 +19,8 @@ def compare_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list
 
     The comparisons are in the plan's order of families, pairs and metrics.
     """
-    evaluate, compared = make_evaluate(plan, chosen), list[Comparison]()
-    for family in plan.families:
-        own = compare_planned_family(plan, family, evaluate)
-        compared += own if is_sequential(plan, family) else _check_worst_seeds(plan, family, evaluate, own)
-    return compared
+    evaluate = make_evaluate(plan, chosen)
+    return [c for family in plan.families for c in compare_planned_family(plan, family, evaluate)]
 
 
 def rank_headline_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list[RankedSystem]:
@@ -57,25 +53,15 @@ def compare_planned_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate
         return compare_family(build_family(plan, family, evaluate), settings)
     n_taken = plan.looks_taken or len(plan.looks)
     by_look = [
-        compare_at_look(build_family(plan, family, evaluate, seeds), look, plan.looks, settings)
+        compare_at_interim_test(build_family(plan, family, evaluate, seeds), look, plan.looks, settings)
         for look, seeds in enumerate(plan.looks[:n_taken])
     ]
-    return combine_looks(by_look, plan.looks, settings)
+    return combine_interim_tests(by_look, plan.looks, settings)
 
 
 def is_sequential(plan: Plan, family: PlannedFamily) -> bool:
     """Return whether a family is compared at several looks, so that its verdicts are over the looks."""
     return plan.group_size is not None and family.phase == "test"
-
-
-def _check_worst_seeds(
-    plan: Plan, family: PlannedFamily, evaluate: Evaluate, compared: list[Comparison]
-) -> list[Comparison]:
-    sides = [
-        (evaluate(c.system, family.phase, c.metric), evaluate(c.baseline, family.phase, c.metric)) for c in compared
-    ]
-    whole, seeds = build_family(plan, family, evaluate), plan.get_seeds(family.phase)
-    return compare_without_worst_seeds(compared, whole, sides, seeds, make_settings(plan, family))
 
 
 def make_settings(plan: Plan, family: PlannedFamily) -> ComparisonSettings:

@@ -11,10 +11,10 @@ import numpy as np
 
 from analysis.comparisons.declared import make_settings
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.stats.comparison import Comparison, ComparisonFamily, compare_family
 from analysis.stats.paired_tests import differences_or_none
+from records.plan import Plan
 from trainables.utils.arrays import Floats
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from analysis.data.configurations import collect_configurations
-from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.stats.looks import get_alpha_shares
+from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.pooled import MAX_SEEDS, compute_pooled_df
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
+from records.plan import Plan
 from trainables.utils.arrays import Floats
 
 

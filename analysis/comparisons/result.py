@@ -1,16 +1,14 @@
-"""Comparisons of a table of scores, with what is needed to read them."""
+"""Comparisons as a data frame, and those of a table of scores with what is needed to read them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.checks.collapsed import OutlyingSeed
 from analysis.checks.ranks import RankedSystem
 from analysis.data.score_table import ScoreTable
-from analysis.stats.comparison import Comparison, ComparisonSettings, WinTieLoss, WithoutWorstSeeds
-from analysis.stats.estimate import TestResult
+from analysis.stats.collapsed import OutlyingRun
+from analysis.stats.comparison import Comparison, ComparisonSettings
 from analysis.stats.variance_components import VarianceComponents
 
 
@@ -33,30 +31,18 @@ class ComparisonResult:
     settings: ComparisonSettings
     comparisons: list[Comparison]
     ranks: list[RankedSystem]
-    outlying: list[OutlyingSeed]
+    outlying: list[OutlyingRun]
     missing: list[str]
     variance: VarianceComponents | None
 
     def __repr__(self) -> str:
-        """Return the size of the table and a line for each of the first comparisons."""
-        table, settings, number = self.scores, self.settings, len(self.comparisons)
-        sizes = ((len(table.values), "system"), (len(table.seeds), "seed"), (len(table.queries), "query"))
-        lines = [
-            f"{', '.join(_count(size, noun) for size, noun in sizes)}; {_count(number, 'comparison')} at "
-            f"{settings.alpha:g}, {settings.correction}"
-        ]
-        lines += [_describe_comparison(c, settings.correction) for c in self.comparisons[:_MAX_LINES]]
-        if number > _MAX_LINES:
-            lines.append(f"and {number - _MAX_LINES} more")
-        return "\n".join(lines)
+        """Return a line for each comparison, whose verdict says what it is limited to."""
+        columns = ["system", "baseline", "difference", "low", "high", "p_corrected", "verdict"]
+        shown = self.frame()[columns].assign(verdict=[c.scoped_verdict for c in self.comparisons])
+        return str(shown.to_string(index=False, float_format="{:.4f}".format))
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a comparison, with the content of `Comparison.as_dict`.
-
-        A key in an object is a column with a point, such as `adjusted.holm` or `targets.both.p`. As in the data frame
-        of a report, `p` is that of the headline test, `p_corrected` has the correction of the settings,
-        and `low` and `high` are the interval. The columns `each_seed`, `outlying_seeds` and
-        `without_worst_seeds.removed` have lists. Numbers that there are not are missing values.
+        """Return the comparisons as a data frame, see `build_comparisons_frame`.
 
         Example:
             >>> import pandas as pd
@@ -67,44 +53,25 @@ class ComparisonResult:
             >>> frame[["system", "verdict", "wins_ties_losses.wins"]].values.tolist()
             [['LS', 'better', 4]]
         """
-        rows = []
-        for c in self.comparisons:
-            values = c.as_dict()
-            low, high = values.pop("interval") or (None, None)
-            headline = {"p": c.p, "p_corrected": c.adjusted[self.settings.correction], "low": low, "high": high}
-            rows.append(dict(_iter_columns(values)) | headline)
-        return pd.DataFrame(rows).astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64"))
+        corrections = {c.family: self.settings.correction for c in self.comparisons}
+        return build_comparisons_frame(self.comparisons, corrections)
 
 
-_MAX_LINES = 10
-"""Most comparisons that the short description lists."""
-_FIELDS = {
-    "wins_ties_losses": WinTieLoss._fields,
-    "without_worst_seeds": WithoutWorstSeeds._fields,
-    **{f"targets.{name}": tuple(field.name for field in fields(TestResult)) for name in ("both", "queries", "seeds")},
-}
-"""Columns of the values that may be None."""
+def build_comparisons_frame(comparisons: Sequence[Comparison], corrections: Mapping[str, str]) -> pd.DataFrame:
+    """Return one row a comparison, with the content of `Comparison.as_dict`.
 
+    A key in an object is a column with a point, such as `adjusted.holm` or `targets.both.p`. In addition, `p` is that
+    of the headline test, `p_corrected` has the correction of the family, and `low` and `high` are the interval; they
+    are NaN if the systems were not compared.
 
-def _iter_columns(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        name = prefix + key
-        if value is None and name in _FIELDS:
-            value = dict.fromkeys(_FIELDS[name])
-        if isinstance(value, Mapping):
-            yield from _iter_columns(value, f"{name}.")
-        else:
-            yield name, value
-
-
-def _describe_comparison(comparison: Comparison, correction: str) -> str:
-    c, p = comparison, comparison.adjusted[correction]
-    if c.difference is None:
-        return f"{c.system} over {c.baseline}: {c.verdict}"
-    interval = f" [{c.interval[0]:+.4f}, {c.interval[1]:+.4f}]" if c.interval else ""
-    corrected = f", corrected p {p:.4f}" if p is not None else ""
-    return f"{c.system} over {c.baseline}: {c.difference:+.4f}{interval}{corrected}, {c.scoped_verdict}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies' if noun == 'query' else noun + 's'}"
+    Args:
+        comparisons: the comparisons.
+        corrections: correction that decides, by name of the family.
+    """
+    rows = []
+    for c in comparisons:
+        low, high = c.interval or (None, None)
+        headline = {"p": c.p, "p_corrected": c.adjusted[corrections[c.family]], "low": low, "high": high}
+        rows.append(c.as_dict() | headline)
+    frame = pd.json_normalize(rows)
+    return frame.astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64")) if rows else frame

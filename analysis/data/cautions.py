@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
+from records.plan import Plan
 from trainables.metrics import RERANKING_NOTE, describe_retrieval
 
 _LARGE = 0.1

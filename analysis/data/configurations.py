@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
 from analysis.data.same_queries import check_same_queries
+from records.plan import Phase, Plan
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -48,12 +48,8 @@ class Configuration:
     @property
     def description(self) -> str:
         """The settings in words; empty for a system without any."""
-        parts = [f"{name} {value:.3g}" for name, value in self._smoothing_settings if value]
-        return ", ".join([*parts, *self.settings])
-
-    @property
-    def _smoothing_settings(self) -> tuple[tuple[str, float | None], ...]:
-        return (self.symbol, self.strength), ("switch", self.switch)
+        smoothing = ((self.symbol, self.strength), ("switch", self.switch))
+        return ", ".join([*(f"{name} {value:.3g}" for name, value in smoothing if value), *self.settings])
 
     @property
     def settings(self) -> list[str]:
@@ -100,6 +96,11 @@ class Configuration:
     def is_tested(self, plan: Plan) -> bool:
         """Return whether any of its runs has test scores."""
         return any(plan.test_split in run.files for run in self.runs.values())
+
+    def lacks_runs(self, plan: Plan) -> bool:
+        """Return whether it is incomplete in a phase; one that racing pruned is not."""
+        phases: tuple[Phase, ...] = ("search", "test") if self.is_tested(plan) else ("search",)
+        return not self.pruned and any(self.find_faults(plan, phase) for phase in phases)
 
 
 def collect_configurations(results: Results) -> list[Configuration]:

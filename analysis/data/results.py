@@ -3,79 +3,14 @@
 from dataclasses import dataclass, field
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, model_validator
 
-from analysis.data.plan import Plan
 from analysis.data.run import Run
 from analysis.data.same_queries import check_same_queries
-from analysis.data.search_log import SearchLog
+from records.data_statistics import DataStatistics
+from records.plan import Plan
+from records.plan_file import Setup
+from records.search_log import SearchLog
 from trainables.utils.errors import UserError
-
-STATISTICS_FILE = "data.json"
-"""Name of the statistics of the data in the study's folder."""
-STATISTICS_KEY = "data_statistics"
-"""Key of the statistics in the configuration of the W&B run that holds the plan."""
-
-SETUP_KEY = "setup"
-"""Key of the setup next to the plan: in plan.json, and in the configuration of the W&B run that holds the plan."""
-
-
-class Statistic(BaseModel):
-    """A row of `DataStatistics`."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    decimals: int = 0
-    values: tuple[float | None, ...]
-    """One value per column. None where the column has no such value."""
-
-
-class DataStatistics(BaseModel):
-    """Counts and mean lengths of the data, for people. They are no part of the plan.
-
-    Example:
-        >>> row = {"name": "words per query", "decimals": 1, "values": [8, 7.52]}
-        >>> DataStatistics(columns=("train", "dev"), rows=(row,)).to_cells()
-        (['statistic', 'train', 'dev'], [['words per query', '8.0', '7.5']])
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    columns: tuple[str, ...]
-    """Splits or evaluation sets."""
-    rows: tuple[Statistic, ...]
-    legend: str = ""
-
-    @model_validator(mode="after")
-    def _check_rows(self) -> "DataStatistics":
-        for row in self.rows:
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"row {row.name!r} has {len(row.values)} values for {len(self.columns)} columns")
-        return self
-
-    def to_cells(self) -> tuple[list[str], list[list[str]]]:
-        """Return header and rows as plain text."""
-        rows = [
-            [row.name, *("-" if value is None else f"{value:,.{row.decimals}f}" for value in row.values)]
-            for row in self.rows
-        ]
-        return ["statistic", *self.columns], rows
-
-
-class Setup(BaseModel):
-    """Names, date and code of a study's start, for people. No part of the plan, and no result depends on them."""
-
-    model_config = ConfigDict(frozen=True)
-
-    model: str
-    """Name of the model: a hub id, a folder of an installed package, or the last name of a folder."""
-    data: str
-    """Task, and the last names of the files and folders that it is read from."""
-    date: str
-    """Day in UTC on which this version of the plan was written, such as 2026-07-31."""
-    commit: str | None = None
-    """Commit of the code, with a plus sign if tracked files differed. If None, the code was no repository."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +23,7 @@ class Results:
         runs: every run that finished or failed, in order of id.
         search: log of the searches. None if the study did not write one.
         unfinished: runs that neither finished nor failed: they still train, or were killed.
-        queries: attributes of the queries, as returned by `analysis.data.query_attributes.read_queries`. None if the
+        queries: attributes of the queries, as returned by `records.queries.read_queries`. None if the
             study did not write them.
         statistics: statistics of the data. None if the study did not write them.
         server_address: address of the project, if the study was read from a server.

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.data.json_files import History
-from analysis.data.scores import COLUMNS, Evaluator, GradedPairs, read_scores
+from records.run_record import History
+from records.scores import COLUMNS, Evaluator, GradedPairs, read_scores
 from trainables.metrics import get_measure
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
@@ -80,7 +80,7 @@ class Run:
         test = training.get("evaluation_precision")
         if test is None:
             return ""
-        dev = training.get("dev_precision") or training.get("precision")
+        dev = training.get("precision")
         return test if dev == test else f"{test} (dev: {dev})"
 
     @property
@@ -100,7 +100,7 @@ class Run:
     def read_scores(self, split: str) -> pd.DataFrame:
         """Read the documents of a split: columns split, query_id, document_id, relevant and score, and maybe grade.
 
-        The table is empty if there are none. See `analysis.data.scores.read_scores` for the documents that a first
+        The table is empty if there are none. See `records.scores.read_scores` for the documents that a first
         stage missed.
         """
         return read_scores(self.files[split], split) if split in self.files else pd.DataFrame(columns=COLUMNS)

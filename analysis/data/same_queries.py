@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from analysis.data.plan import Plan
 from analysis.data.run import Run
-from analysis.data.scores import GradedPairs
+from records.plan import Plan
+from records.scores import GradedPairs
 from trainables.utils.errors import UserError
 
 

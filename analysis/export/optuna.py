@@ -5,22 +5,19 @@
 The same searches give the same file: its times are constant, not those of the clock.
 """
 
-import itertools
-import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import ParamValue, Proposal, SystemSearchLog
+from records.plan import Plan
+from records.search_log import ParamValue, Proposal, SystemSearchLog
 from trainables.metrics import LOWER_IS_BETTER
 
 if TYPE_CHECKING:
-    from optuna import Study
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
@@ -32,7 +29,7 @@ _STATES = {"complete": "COMPLETE", "dropped": "PRUNED", "incomplete": "FAIL", "u
 
 
 @contextmanager
-def silence_optuna() -> Iterator[None]:
+def _silence_optuna() -> Iterator[None]:
     """Suppress Optuna's log, except errors, and its warnings that an interface is experimental."""
     import optuna
 
@@ -53,46 +50,36 @@ def write_optuna_file(results: Results, path: Path) -> None:
 
     assert results.search is not None
     path.unlink(missing_ok=True)
-    with silence_optuna():
+    with _silence_optuna():
         storage = RDBStorage(str(URL.create("sqlite", database=str(path))))
         try:
-            for system in results.search.systems:
-                create_optuna_study(results, system, storage)
+            for system, search in results.search.systems.items():
+                _add_study(search, system, results, storage)
         finally:
             storage.remove_session()
             storage.engine.dispose()
 
 
-def create_optuna_study(results: Results, system: str, storage: "BaseStorage | None" = None) -> "Study":
-    """Return the search of a system as an Optuna study, whose trials are the proposals in their order.
-
-    Args:
-        results: a study whose `search` contains the system.
-        system: name of the system and of the Optuna study.
-        storage: storage of the Optuna study. If None, it is in memory.
-    """
+def _add_study(search: SystemSearchLog, system: str, results: Results, storage: "BaseStorage") -> None:
+    """Store the search of a system as an Optuna study, whose trials are the proposals in their order."""
     import optuna
 
-    assert results.search is not None
-    plan, search = results.plan, results.search.systems[system]
+    plan = results.plan
     direction: Literal["minimize", "maximize"] = "minimize" if plan.metric in LOWER_IS_BETTER else "maximize"
-    with silence_optuna():
-        study = optuna.create_study(storage=storage, study_name=system, direction=direction)
-        study.set_metric_names([f"{plan.search_split} {plan.metric}"])
+    study = optuna.create_study(storage=storage, study_name=system, direction=direction)
+    study.set_metric_names([f"{plan.search_split} {plan.metric}"])
     shared = {"study": plan.study, "task": plan.task, "plan": results.plan_hash, "seeds": list(plan.seeds)}
     of_system = {"sampler": search.sampler, "size": search.size, "wanted": search.wanted, "winner": search.winner}
     for key, value in {**shared, **of_system}.items():
         study.set_user_attr(key, value)
     domains = to_distributions(search)
     study.add_trials([_to_frozen_trial(proposal, plan, domains) for proposal in search.proposals])
-    return study
 
 
 def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
     """Return the distribution of each hyperparameter, including those with a single value.
 
-    Names are categories. Numbers are a range from the smallest to the largest value, on a logarithmic scale if that
-    makes the values more even.
+    Names are categories. Numbers are a range from the smallest to the largest value.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -106,29 +93,10 @@ def to_distributions(search: SystemSearchLog) -> "dict[str, BaseDistribution]":
         if len(numbers) < len(several):
             distributions[name] = CategoricalDistribution(list(several))
         elif all(isinstance(value, int) for value in numbers):
-            distributions[name] = IntDistribution(int(numbers[0]), int(numbers[-1]), log=is_logarithmic(numbers))
+            distributions[name] = IntDistribution(int(numbers[0]), int(numbers[-1]))
         else:
-            distributions[name] = FloatDistribution(numbers[0], numbers[-1], log=is_logarithmic(numbers))
+            distributions[name] = FloatDistribution(numbers[0], numbers[-1])
     return distributions
-
-
-def is_logarithmic(values: Sequence[float]) -> bool:
-    """Return whether increasing values are more evenly spaced on a logarithmic scale.
-
-    Two values are if they are a decade apart.
-    """
-    if values[0] <= 0 or len(values) < 2:
-        return False
-    if len(values) == 2:
-        return values[1] >= 10 * values[0]
-    return _unevenness([math.log(value) for value in values]) < _unevenness(values) - 1e-9
-
-
-def _unevenness(values: Sequence[float]) -> float:
-    """Return the standard deviation of the steps divided by their mean."""
-    steps = [after - before for before, after in itertools.pairwise(values)]
-    average = sum(steps) / len(steps)
-    return math.sqrt(sum((step - average) ** 2 for step in steps) / len(steps)) / average
 
 
 def _to_frozen_trial(proposal: Proposal, plan: Plan, domains: "dict[str, BaseDistribution]") -> "FrozenTrial":

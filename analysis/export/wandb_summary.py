@@ -5,13 +5,12 @@
 
 import math
 
-from analysis.data.configurations import Configuration
 from analysis.data.cost import compute_cost, compute_run_seconds
-from analysis.data.plan import Plan
 from analysis.data.results import Results
 from analysis.data.run import Run
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData
+from records.plan import Plan
 
 SummaryValue = float | int | str | bool
 FAILED, INCOMPLETE = "failed_runs", "incomplete_configurations"
@@ -63,7 +62,7 @@ def build_wandb_summary(analysis: ReportData, gpus_per_trial: float = 1.0) -> di
         runs = [run for run in results.runs if run.config["variant"] == row.system and not run.is_difficulty_scorer]
         summary[make_system_key(row.system, FAILED)] = sum(not run.is_finished for run in runs)
     summary[FAILED] = cost.failed
-    summary[INCOMPLETE] = sum(_is_incomplete(configuration, plan) for configuration in analysis.configurations)
+    summary[INCOMPLETE] = sum(c.lacks_runs(plan) for c in analysis.configurations)
     summary |= {
         HOURS: cost.hours,
         GPU_HOURS: gpus_per_trial * _sum_gpu_seconds(results) / 3600,
@@ -89,12 +88,6 @@ def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue |
     metric = "" if c.metric == plan.metric else c.metric
     pair = c.system, c.baseline
     return {make_comparison_key(*pair, quantity, metric, c.split): value for quantity, value in values.items()}
-
-
-def _is_incomplete(configuration: Configuration, plan: Plan) -> bool:
-    """Return whether a configuration lacks runs; a pruned one does not."""
-    tested = configuration.is_tested(plan) and configuration.find_faults(plan, "test")
-    return not configuration.pruned and bool(tested or configuration.find_faults(plan, "search"))
 
 
 def _sum_gpu_seconds(results: Results) -> float:

@@ -1,6 +1,5 @@
 """The figures of a study, and the one of its weak labels, after Penha and Hauff (2021)."""
 
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,15 +15,9 @@ from analysis.tables.main import ReportData
 def draw_figures(analysis: ReportData, folder: Path) -> list[str]:
     """Write every figure that the study has data for, as PNG and SVG; return their names without suffix.
 
-    A variant whose values are systems has the figures of a system, too, as far as they are about all of its values.
-
     The same results give the same bytes with the same version of matplotlib.
     """
-    plots, plan = {name: partial(plot, analysis) for name, plot in FIGURES.items()}, analysis.results.plan
-    names = dict.fromkeys([*plan.systems, *map(plan.get_variant, plan.systems)])
-    for name, plot in SYSTEM_FIGURES.items():
-        plots |= {name_system_figure(name, system): partial(plot, analysis, system) for system in names}
-    return save_figures(plots, folder)
+    return save_figures({name: partial(plot, analysis) for name, plot in FIGURES.items()}, folder)
 
 
 def plot_weak_labels(analysis: ReportData) -> Any:
@@ -58,10 +51,8 @@ FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "strata": strata.plot_strata,
 }
 """Name of the files -> function that plots the figure."""
-SYSTEM_FIGURES: dict[str, Callable[[ReportData, str], Any]] = {
-    "epsilon_switch": smoothing.plot_contour,
-}
-"""Name of the files, before a hyphen and the system -> function that plots the figure of one system."""
+FIGURE_FILES = [f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")]
+"""Files that `draw_figures` may write."""
 CAPTIONS = {
     "effects": "Declared comparisons: mean difference on the test split with its confidence interval, simultaneous for "
     "the family. Triangle up: better; triangle down: worse; square: equivalent; hollow circle: undecided; upright "
@@ -78,25 +69,5 @@ CAPTIONS = {
     "with its 95 % interval, not corrected for the number of strata.",
     "epsilon": "Strength of the smoothing on the development set, for every complete configuration. Ring: the chosen "
     "configuration. Dashed: the baseline.",
-    "epsilon_switch": "Strength and switch point on the development set. Points: complete configurations; those at the "
-    "same place are one point, their mean. Colours elsewhere are interpolated, and extrapolated where no configuration "
-    "lies further out. Ring: the chosen configuration.",
     "weak_labels": "Weak labels of the training negatives. If all were 0.5, smoothing by them would be uniform.",
 }
-
-
-def find_figure_files(folder: Path) -> list[Path]:
-    """Return the files in a folder that `draw_figures` may have written there."""
-    names = [*FIGURES, *SYSTEM_FIGURES, *(f"{name}-*" for name in SYSTEM_FIGURES)]
-    return [path for name in names for suffix in ("png", "svg") for path in folder.glob(f"{name}.{suffix}")]
-
-
-def get_caption(name: str) -> str:
-    """Return the caption of the figure with this file name, without suffix."""
-    kind, _, system = name.partition("-")
-    return f"{system}. {CAPTIONS[kind]}" if system else CAPTIONS[kind]
-
-
-def name_system_figure(kind: str, system: str) -> str:
-    """Return the name of a system's figure; nothing in the name of the system is part of a path."""
-    return f"{kind}-{re.sub(r'[^A-Za-z0-9_-]', '_', system)}"

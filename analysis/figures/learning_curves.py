@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
 from analysis.figures.style import add_legend, get_colour, get_line_style, make_locator, subplots
 from analysis.tables.main import ReportData
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER
 
 _MAX_BANDS = 6

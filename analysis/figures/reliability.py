@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
-from analysis.data.scores import read_scores_and_labels
 from analysis.figures.style import get_colour, subplots
 from analysis.tables.main import ReportData
+from records.plan import Plan
+from records.scores import read_scores_and_labels
 from trainables.metrics import expected_calibration_error, reliability_curve
 from trainables.utils.arrays import Floats
 

@@ -1,27 +1,14 @@
-"""Figures of the smoothing: its strength, and its strength by switch point.
+"""Figure of the strength of the smoothing, after Penha and Hauff (2021).
 
-The first follows Penha and Hauff (2021): mean over seeds with its 95 % interval, the baseline dashed.
+It shows the mean over seeds with its 95 % interval, the baseline dashed.
 """
 
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from analysis.data.configurations import Configuration
-from analysis.export.optuna import silence_optuna
-from analysis.figures.style import (
-    CHOSEN,
-    add_legend,
-    compute_interval_factor,
-    get_colour,
-    make_locator,
-    run_pyplot,
-    subplots,
-)
+from analysis.figures.style import add_legend, compute_interval_factor, get_colour, make_locator, subplots
 from analysis.tables.main import ReportData
-
-_MIN_SURFACE_POINTS = 6
-"""Fewest points that a surface is drawn through."""
 
 
 class _Point(NamedTuple):
@@ -99,39 +86,6 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
     return figure
 
 
-def plot_contour(analysis: ReportData, variant: str) -> Any:
-    """Plot a variant's development metric minus the baseline's over strength and switch point.
-
-    Configurations at the same place are one point, their mean. None with few points, or if all are equal.
-    """
-    from optuna import create_study
-    from optuna.distributions import BaseDistribution, FloatDistribution
-    from optuna.trial import create_trial
-    from optuna.visualization.matplotlib import plot_contour
-
-    plan, level = analysis.results.plan, _compute_baseline(analysis)
-    gains = _average_gains(_collect_points(analysis).get(variant, []), level or 0.0)
-    several = all(len(set(values)) > 1 for values in zip(*gains, strict=True))
-    if len(gains) < _MIN_SURFACE_POINTS or not several or max(gains.values()) - min(gains.values()) < 1e-9:
-        return None
-    names = (plan.symbol, "switch point (share of training)")
-    with silence_optuna():
-        study = create_study(direction="maximize")
-    domains: dict[str, BaseDistribution] = dict.fromkeys(names, FloatDistribution(0, max(map(max, gains))))
-    for place, gain in gains.items():
-        study.add_trial(create_trial(params=dict(zip(names, place, strict=True)), distributions=domains, value=gain))
-    label = f"{plan.search_split} {plan.metric}" + ("" if level is None else f" minus {plan.systems[0]}'s")
-    axis = run_pyplot(partial(plot_contour, study, target_name=label), (4.6, 3.4))
-    *_, points, _ = axis.collections  # the last has the points that break a constraint: none
-    points.set(sizes=[36], linewidths=0.8, edgecolors="white")
-    for system, best in analysis.chosen.items():
-        if plan.get_variant(system) == variant and best is not None and best.strength and best.switch:
-            coordinates = {names[0]: best.strength, names[1]: best.switch}
-            axis.plot(*(coordinates[name] for name in sorted(names)), **CHOSEN)  # Optuna sorts the axes by name
-    axis.set_title(variant)
-    return axis.figure
-
-
 def _smallest_step(values: list[float]) -> float:
     """Return the smallest distance between two different values; 0 if there are none."""
     return min((after - before for before, after in pairwise(sorted(set(values)))), default=0.0)
@@ -141,15 +95,6 @@ def _schedule_label(configuration: Configuration) -> str:
     if configuration.switch:
         return f"switch {configuration.switch:.3g}"
     return str(dict(configuration.other_settings).get("schedule", "constant"))
-
-
-def _average_gains(points: list[_Point], level: float) -> dict[tuple[float, float], float]:
-    """Return the mean gain of the two-stage configurations at each strength and switch point."""
-    gains_at: dict[tuple[float, float], list[float]] = {}
-    for c, mean, _ in points:
-        if c.switch and c.strength:
-            gains_at.setdefault((c.strength, c.switch), []).append(mean - level)
-    return {place: sum(gains) / len(gains) for place, gains in sorted(gains_at.items())}
 
 
 def _collect_points(analysis: ReportData) -> dict[str, list[_Point]]:

@@ -36,7 +36,7 @@ def plot_strata(analysis: ReportData) -> Any:
         axis.set_xticks(range(len(names)), names, fontsize=7, rotation=40 if slanted else 0,
                         ha="right" if slanted else "center", rotation_mode="anchor")  # fmt: skip
         axis.set(title=attribute.title, xlim=(-0.5, len(names) - 0.5))
-    figure.supylabel(f"{plan.get_split(table.phase)} {plan.metric}", fontsize=9)
+    figure.supylabel(f"{plan.test_split} {plan.metric}", fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
     add_legend(figure, handles, labels, ncols=len(labels), columnspacing=1.6)
     return figure

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.data.plan import Plan
-from analysis.export.optuna import silence_optuna
+from records.plan import Plan
 
 _OKABE_ITO = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 COLOURS = [*_OKABE_ITO, "#661100", "#BDB76B", "#332288", "#7F7F7F", "#B2182B"]
@@ -27,16 +26,6 @@ RC_PARAMS: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
 }
-CHOSEN: Any = {
-    "linestyle": "",
-    "marker": "o",
-    "markersize": 10,
-    "markerfacecolor": "none",
-    "color": "black",
-    "label": "chosen",
-    "clip_on": False,
-}
-"""Ring around the chosen configuration in Optuna's plots."""
 VERDICT_STYLES: dict[str, dict[str, Any]] = {
     "better": {"marker": "^", "color": COLOURS[1], "markersize": 8},
     "worse": {"marker": "v", "color": COLOURS[2], "markersize": 8},
@@ -127,32 +116,6 @@ def add_legend(figure: Any, *entries: Any, ncols: int, **style: Any) -> None:
         legend.remove()
     rows, most = (-(-len(legend.get_texts()) // number) for number in (columns, ncols))
     figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi * (1 - most / rows))
-
-
-def run_pyplot(plot: Callable[[], Any], size: tuple[float, float]) -> Any:
-    """Call a function of Optuna that draws with pyplot; return its axes, drawn in the house style.
-
-    Optuna asks for matplotlib's style ggplot, which is empty meanwhile. No window opens, and pyplot forgets the figure.
-
-    Args:
-        plot: function that returns axes or an array of axes.
-        size: width and height in inches. Optuna draws several panels side by side, each of half the width.
-    """
-    import matplotlib
-    import matplotlib.pyplot as plt
-
-    backend, ggplot = matplotlib.get_backend(auto_select=False), plt.style.library["ggplot"]
-    plt.switch_backend("agg")
-    plt.style.library["ggplot"] = matplotlib.RcParams()
-    try:
-        with silence_optuna(), matplotlib.rc_context({"figure.figsize": size, "figure.constrained_layout.use": True}):
-            axes = plot()
-            plt.close()
-            return axes
-    finally:
-        plt.style.library["ggplot"] = ggplot
-        if backend is not None:
-            plt.switch_backend(backend)
 
 
 def compute_interval_factor(seeds: int) -> float:

@@ -5,11 +5,10 @@ that a run lacks counts as if nothing had been retrieved.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -22,7 +21,6 @@ from trainables.utils.errors import UserError
 if TYPE_CHECKING:
     import ir_measures
 
-Missing = Literal["zero", "drop"]
 _METRICS = "a metric of ir_measures, such as nDCG@10, AP, RR@10, R@100 or P@5"
 _QUERIES_AT_ONCE = 500
 """Queries that are evaluated together, which bounds the memory."""
@@ -33,9 +31,7 @@ def read_runs(
     qrels: _Path,
     runs: Mapping[str, _Path | Sequence[_Path]],
     metric: str,
-    missing: Missing = "zero",
-    part: str | None = None,
-    log: Callable[[str], object] | None = None,
+    log: Callable[[str], object] = lambda line: None,
 ) -> pd.DataFrame:
     r"""Evaluate runs per query, as a table of scores for `analysis.compare.compare`.
 
@@ -49,8 +45,6 @@ def read_runs(
             reads them. Several files of a system are its seeds 1, 2, ... in their order. A system with one file has no
             seed.
         metric: name of a metric that ir_measures computes per query, such as nDCG@10, or of trec_eval, such as map.
-        missing: "zero" to count a judged query that a run lacks as 0, "drop" to leave it out for all runs.
-        part: SUBSET/SPLIT, for predictions of MTEB with several.
         log: is called with each line about what was evaluated, counted as 0 or left out, for example `print`.
 
     Returns:
@@ -72,35 +66,33 @@ def read_runs(
         two lacks 1 of 2 judged queries: counted as 0: q2
         [1.0, 1.0, 0.5, 0.0]
     """
-    if missing not in get_args(Missing):
-        raise UserError("missing", missing, f"one of {', '.join(get_args(Missing))}")
     measure = parse_metric(metric)
     files = _list_files(runs)
     judged = group_qrels(read_trec_qrels(Path(qrels)))
-    values: dict[tuple[str, int], dict[str, float | None]] = {}
+    several = {system for system, number in files if number > 1}
+    columns: dict[str, list[object]] = {"system": [], "seed": [], "query": [], "value": []}
     unjudged: dict[str, None] = {}
-    notes_on_files: list[str] = []
+    notes, notes_on_files = [f"{measure} of {_count(len(judged), 'judged query')}"], list[str]()
     for (system, number), path in files.items():
-        run = read_run(path, part, notes_on_files.append)
+        run = read_run(path, notes_on_files.append)
         if run.rows.keys().isdisjoint(judged):
             found = f"no query of {qrels}: {next(iter(run.rows))!r} is not like {next(iter(judged))!r}"
             raise UserError(str(path), found, "runs of these qrels")
         unjudged |= dict.fromkeys(query for query in run.rows if query not in judged)
-        values[system, number] = _evaluate(run, judged, measure, metric)
-    several = {system for system, number in files if number > 1}
-    names = {key: f"{key[0]} run {key[1]}" if key[0] in several else key[0] for key in files}
-    kept, notes = _select_queries(judged, values, names, measure, missing)
-    if log:
-        if unjudged:
-            notes.append(f"left out, since {qrels} does not judge them: {_list_queries(list(unjudged))}")
-        for note in [*notes, *notes_on_files]:
-            log(note)
-    columns: dict[str, list[object]] = {"system": [], "seed": [], "query": [], "value": []}
-    for (system, number), own in values.items():
-        columns["system"] += [system] * len(kept)
-        columns["seed"] += [number if system in several else None] * len(kept)
-        columns["query"] += kept
-        columns["value"] += [own.get(query, measure.DEFAULT) for query in kept]
+        if lacking := [query for query in judged if query not in run.rows]:
+            name = f"{system} run {number}" if system in several else system
+            share = f"{len(lacking)} of {_count(len(judged), 'judged query')}"
+            notes.append(f"{name} lacks {share}: counted as {measure.DEFAULT:g}: {join_names(lacking)}")
+        values = _evaluate(run, judged, measure, metric)
+        columns["system"] += [system] * len(judged)
+        columns["seed"] += [number if system in several else None] * len(judged)
+        columns["query"] += judged
+        columns["value"] += [values.get(query, measure.DEFAULT) for query in judged]
+    if unjudged:
+        queries = f"{_count(len(unjudged), 'query')}: {join_names(list(unjudged))}"
+        notes.append(f"left out, since {qrels} does not judge them: {queries}")
+    for note in [*notes, *notes_on_files]:
+        log(note)
     if not several:
         del columns["seed"]
     return pd.DataFrame(columns)
@@ -162,7 +154,7 @@ def _suggest_metric(metric: str) -> str:
     return f"; did you mean {max(known)}{sign}{rest}?" if known and name not in known else ""
 
 
-def read_run(path: Path, part: str | None = None, log: Callable[[str], object] | None = None) -> TrecRun:
+def read_run(path: Path, log: Callable[[str], object]) -> TrecRun:
     """Read a run, or predictions if the file begins as JSON.
 
     Raises:
@@ -170,18 +162,7 @@ def read_run(path: Path, part: str | None = None, log: Callable[[str], object] |
     """
     with open_binary(path, "a run") as file:
         start = file.read(4096).removeprefix(BYTE_ORDER_MARK).lstrip()
-    if start.startswith(b"{"):
-        return read_predictions(path, part)
-    if start.startswith(b"epoch,steps"):
-        raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
-    return read_trec_run(path, log=log)
-
-
-MEANS_OF_SENTENCE_TRANSFORMERS = (
-    "means over queries, as evaluators of sentence-transformers write them",
-    "values per query: InformationRetrievalEvaluator(..., write_predictions=True) writes runs, for --qrels and --runs",
-)
-"""Error about a file of means, and what to do."""
+    return read_predictions(path) if start.startswith(b"{") else read_trec_run(path, log=log)
 
 
 def _parse_trec_eval_name(metric: str) -> "ir_measures.Measure | None":
@@ -213,46 +194,37 @@ def _list_files(runs: Mapping[str, _Path | Sequence[_Path]]) -> dict[tuple[str, 
 
 def _evaluate(
     run: TrecRun, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
-) -> dict[str, float | None]:
-    """Return the value of each judged query of a run, None where the metric is not defined."""
-    queries = [query for query in judged if query in run.rows]
-    values: dict[str, float | None] = dict.fromkeys(queries)
+) -> dict[str, float]:
+    """Return the value of each judged query of a run."""
+    queries, values = [query for query in judged if query in run.rows], dict[str, float]()
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
         batch = queries[first : first + _QUERIES_AT_ONCE]
         try:
             values |= compute_values({query: (judged[query], run.get_documents(query)) for query in batch}, measure)
         except Exception as error:  # of a provider
             raise UserError("--metric", f"{metric} cannot be computed ({_describe_error(error)})", _METRICS) from error
-    for query, found in values.items():
-        if found is not None and not abs(found) < float("inf"):
-            raise UserError("--metric", f"{metric} of query {query} is {found}", "a metric with finite values")
+    for query in queries:
+        if not abs(found := values.get(query, math.nan)) < math.inf:
+            expected = "a metric with a finite value for every judged query"
+            raise UserError("--metric", f"{metric} of query {query} is {found}", expected)
     return values
 
 
 def compute_values(
     queries: Mapping[str, tuple[dict[str, int], dict[str, float]]], measure: "ir_measures.Measure"
-) -> dict[str, float | None]:
-    """Compute the value of each query by ir_measures, None where the metric has none.
+) -> dict[str, float]:
+    """Compute the value of each query by ir_measures from the grades and the scores of its documents.
 
     gdeval is a program of its own, which reads files: it takes numbers for queries alone, and blanks and hyphens in ids
     mislead it. So it gets numbers, which sort as the ids do, because ids break ties.
     """
     import ir_measures
 
-    probe = copy(measure)
-    probe.DEFAULT = math.nan  # what ir_measures returns for a query that its provider says nothing about
     is_program = ir_measures.gdeval.supports(measure)
     names = {str(number) if is_program else query: query for number, query in enumerate(queries, 1)}
     tables = [_number_documents(*own) if is_program else own for own in queries.values()]
     qrels, run = (dict(zip(names, table, strict=True)) for table in zip(*tables, strict=True))
-    values: dict[str, float | None] = dict.fromkeys(queries)
-    for row in _iterate_values(probe, qrels, run):
-        query, value = names[row.query_id], float(row.value)
-        if math.isnan(value):
-            values[query] = None if _has_relevant(queries[query][0], measure) else measure.DEFAULT
-        else:
-            values[query] = value
-    return values
+    return {names[row.query_id]: float(row.value) for row in ir_measures.iter_calc([measure], qrels, run)}
 
 
 def _number_documents(grades: dict[str, int], scores: dict[str, float]) -> tuple[dict[str, int], dict[str, float]]:
@@ -261,62 +233,6 @@ def _number_documents(grades: dict[str, int], scores: dict[str, float]) -> tuple
         {numbers[document]: grade for document, grade in grades.items()},
         {numbers[document]: score for document, score in scores.items()},
     )
-
-
-def _iterate_values(
-    measure: "ir_measures.Measure", qrels: dict[str, dict[str, int]], run: dict[str, dict[str, float]]
-) -> "Iterator[ir_measures.Metric]":
-    import ir_measures
-
-    try:
-        yield from list(ir_measures.iter_calc([measure], qrels, run))
-    except ZeroDivisionError:  # as by Accuracy, if nothing but relevant documents was retrieved
-        if len(run) > 1:
-            for query, scores in run.items():
-                yield from _iterate_values(measure, {query: qrels[query]}, {query: scores})
-
-
-def _has_relevant(grades: Mapping[str, int], measure: "ir_measures.Measure") -> bool:
-    level = measure.params.get("rel", 1)
-    return any(grade >= level for grade in grades.values())
-
-
-def _select_queries(
-    judged: Mapping[str, Mapping[str, int]],
-    values: Mapping[tuple[str, int], Mapping[str, float | None]],
-    names: Mapping[tuple[str, int], str],
-    measure: "ir_measures.Measure",
-    missing: Missing,
-) -> tuple[list[str], list[str]]:
-    """Return the queries that are compared, and the lines that describe them."""
-    undefined = {query: None for own in values.values() for query, value in own.items() if value is None}
-    lacking = {key: [query for query in judged if query not in own] for key, own in values.items()}
-    dropped = {query for own in lacking.values() for query in own} if missing == "drop" else set()
-    kept = [query for query in judged if query not in undefined and query not in dropped]
-    irrelevant = [query for query in kept if not _has_relevant(judged[query], measure)]
-    if not kept and undefined:
-        found = f"{measure} has no value for {_list_queries(list(undefined))}"
-        raise UserError("--metric", found, "a metric that is defined for a query that all runs have")
-    if not kept:
-        raise UserError("--missing", f"{missing}, which leaves no query", "a judged query that all runs have")
-    notes = [f"{measure} of {_count(len(kept), 'judged query')}"]
-    if irrelevant:
-        notes[0] += f"; {len(irrelevant)} of them without a relevant document: {join_names(irrelevant)}"
-    consequence = f"counted as {measure.DEFAULT:g}" if missing == "zero" else "left out for all runs"
-    notes += [
-        f"{names[key]} lacks {len(own)} of {_count(len(judged), 'judged query')}: {consequence}: {join_names(own)}"
-        for key, own in lacking.items()
-        if own
-    ]
-    if dropped:
-        notes.append(f"left out, since a run lacks them: {len(dropped)} of {_count(len(judged), 'judged query')}")
-    if undefined:
-        notes.append(f"left out, since {measure} is not defined: {_list_queries(list(undefined))}")
-    return kept, notes
-
-
-def _list_queries(queries: Sequence[str]) -> str:
-    return f"{_count(len(queries), 'query')}: {join_names(queries)}"
 
 
 def _count(number: int, noun: str) -> str:

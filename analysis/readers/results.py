@@ -4,32 +4,33 @@ Missing data is never ignored. A run that failed, diverged or never finished cou
 Runs that do not rank the same queries are refused.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
-from pydantic import BaseModel, ValidationError
 
-from analysis.data.json_files import History, drop_empty_objects, read_object, sort_keys
-from analysis.data.plan import Plan
-from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY, read_queries
-from analysis.data.results import SETUP_KEY, STATISTICS_FILE, STATISTICS_KEY, DataStatistics, Results, Setup
+from analysis.data.results import Results
 from analysis.data.run import Run
-from analysis.data.scores import Evaluator
-from analysis.data.search_log import SearchLog
 from analysis.readers.records import read_recorded_runs
 from analysis.readers.wandb_offline import WandbRunData, index_staged_files, locate_staged_file, read_offline_runs
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import ProjectAddress, connect
+from records.data_statistics import STATISTICS_FILE, STATISTICS_KEY, DataStatistics
+from records.json_files import parse_model, read_object
+from records.plan import Plan
+from records.plan_file import PLAN_FILE, SETUP_KEY, Setup, read_plan
+from records.queries import QUERIES_FILE, SHA256_KEY, read_queries
+from records.run_record import History
+from records.scores import Evaluator
+from records.search_log import SEARCH_LOG_FILE, SearchLog
 from trainables.metrics import METRICS, get_measure
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 from trainables.utils.plugins import load_plugins
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _SPLITS = ("train", "dev", "test")
 
 
@@ -95,19 +96,14 @@ def read_records(folder: Path | str) -> Results:
         'R10@1'
     """
     study_folder = Path(folder)
-    stored = read_object(study_folder / "plan.json")
-    if not isinstance(stored.get("plan"), dict):
-        raise UserError(str(study_folder / "plan.json"), "no plan in it", "the plan of a study")
-    plan_hash = hash_json(stored["plan"])
-    if stored.get("hash", plan_hash) != plan_hash:
-        raise UserError(str(study_folder / "plan.json"), "its hash is not the plan's", "a plan as the study wrote it")
+    plan = read_plan(study_folder / PLAN_FILE)
     runs = read_recorded_runs(study_folder)
     search, statistics = (
         read_object(study_folder / name) if (study_folder / name).is_file() else None
-        for name in ("search.json", STATISTICS_FILE)
+        for name in (SEARCH_LOG_FILE, STATISTICS_FILE)
     )
     queries = read_queries(study_folder / QUERIES_FILE) if (study_folder / QUERIES_FILE).is_file() else None
-    documents = _PlanDocuments(stored["plan"], plan_hash, search, queries, statistics, stored.get(SETUP_KEY))
+    documents = _PlanDocuments(plan.document, plan.hash, search, queries, statistics, plan.setup)
     return _build_results(documents, runs, str(folder))
 
 
@@ -147,8 +143,8 @@ def _find_plan_documents(wandb_runs: list[WandbRunData], files: Mapping[str, Pat
 
 
 def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Results:
-    plan = drop_empty_objects(documents.plan)
-    parsed = _parse_model(Plan, plan | {"data": sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
+    plan = _drop_empty_objects(documents.plan)
+    parsed = parse_model(Plan, plan | {"data": _sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
     if any(name not in METRICS for name in parsed.metrics):
         load_plugins(plan.get("settings", {}).get("plugins", ()), f"plan in {where}: plugins")
     for name in parsed.metrics:
@@ -162,7 +158,7 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     cleaned = [
         replace(
             run,
-            config=drop_empty_objects(run.config),
+            config=_drop_empty_objects(run.config),
             summary=_clean_summary(run.summary, parsed),
             curve=_merge_curve(run.curve, parsed.test_split),
             evaluator=evaluator,
@@ -172,20 +168,35 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     for run in cleaned:
         run.check_files()
     unfinished = sorted((run for run in runs if run.specification_id not in unique), key=lambda run: run.id)
-    ordered = sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
-    searched = None if ordered is None else _parse_model(SearchLog, ordered, f"search in {where}")
+    ordered = _sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
+    searched = None if ordered is None else parse_model(SearchLog, ordered, f"search in {where}")
     runs, stored = sorted(cleaned, key=lambda run: run.id), documents.statistics
-    statistics = None if stored is None else _parse_model(DataStatistics, stored, f"statistics of the data in {where}")
-    setup = None if documents.setup is None else _parse_model(Setup, documents.setup, f"setup in {where}")
+    statistics = None if stored is None else parse_model(DataStatistics, stored, f"statistics of the data in {where}")
+    setup = None if documents.setup is None else parse_model(Setup, documents.setup, f"setup in {where}")
     return Results(parsed, documents.plan_hash, runs, searched, unfinished, documents.queries, statistics, setup=setup)
 
 
-def _parse_model(model: type[_Model], stored: dict[str, Any], where: str) -> _Model:
-    try:
-        return model.model_validate(stored)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(where, ".".join(map(str, first["loc"])) + " is bad", first["msg"]) from error
+def _sort_keys(value: Any, names: Sequence[str]) -> Any:
+    """Return the same value with the keys of every object in the order of these names.
+
+    Other keys follow in alphabetical order. W&B returns objects with their keys in any order; the report must not
+    depend on it.
+    """
+    if isinstance(value, list):
+        return [_sort_keys(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    positions = {name: position for position, name in enumerate(names)}
+    ordered = sorted(value, key=lambda key: (positions.get(key, len(positions)), key))
+    return {key: _sort_keys(value[key], names) for key in ordered}
+
+
+def _drop_empty_objects(value: Any) -> Any:
+    """Return the same value without empty objects in its objects, which W&B's client leaves out."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _drop_empty_objects(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item != {}}
 
 
 def _deduplicate_runs(runs: list[Run], value_key: str, where: str) -> dict[str, Run]:

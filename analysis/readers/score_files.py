@@ -4,14 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.readers.evaluated_runs import MEANS_OF_SENTENCE_TRANSFORMERS, parse_metric
-from analysis.readers.predictions import check_means
 from trainables.text.text_files import open_binary
 from trainables.utils.errors import UTF8_TEXT, UserError
-from trainables.utils.files import read_json
 
 _TEXT = ("system", "query", "name", "qid", "measure")
-_COLUMNS = (*_TEXT, "seed", "value")
 _PYTERRIER = {"name": "system", "qid": "query"}
 """Columns of `pt.Experiment(..., perquery=True)` and ours."""
 _EXPECTED = "a CSV or Parquet file of scores"
@@ -26,18 +22,12 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
     perquery=True)` of PyTerrier: name, qid, measure and value. Where there is a column measure, one measure is read.
 
     Raises:
-        UserError: if the file does not exist, is not such a file, holds means over queries, or does not have the
-            measure.
+        UserError: if the file does not exist, is not such a file, or does not have the measure.
     """
     try:
         if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            names = pq.read_schema(path).names
-            known = [name for name in _COLUMNS if name in names]
-            text = [name for name in known if name != "value"]
-            table = pq.read_table(path, columns=known, read_dictionary=text)
-            frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # an index of pandas is a column here
+            frame = pd.read_parquet(path)
+            frame = frame.reset_index() if any(frame.index.names) else frame
         else:
             frame = pd.read_csv(
                 path,
@@ -46,9 +36,7 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
                 skipinitialspace=True,
                 keep_default_na=False,
                 na_values=[""],
-            )
-            frame = frame.rename(columns=str.strip)
-            names = list(frame.columns)
+            ).rename(columns=str.strip)
             for name in {*_TEXT, "seed"} & {*frame}:
                 if not pd.api.types.is_numeric_dtype(frame[name]):
                     frame[name] = frame[name].str.strip()
@@ -57,11 +45,7 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         raise UserError(str(path), "not UTF-8", UTF8_TEXT) from error
     except (OSError, ValueError, pd.errors.ParserError) as error:
-        _check_json(path)
         raise UserError(str(path), error, _EXPECTED) from error
-    if "value" not in frame:
-        _check_json(path)
-        _check_means(names, path)
     if not {"system", "query"} & {*frame} and {*_PYTERRIER, "measure"} <= {*frame}:
         frame = frame.rename(columns=_PYTERRIER)
     return _select_measure(frame, metric, path)
@@ -86,39 +70,3 @@ def _select_measure(frame: pd.DataFrame, metric: str | None, path: Path) -> pd.D
         raise UserError("--metric", metric, f"a measure of {path}: {', '.join(measures)}")
     selected = frame if metric is None else frame[frame["measure"] == metric].reset_index(drop=True)
     return selected.drop(columns="measure")
-
-
-def _check_json(path: Path) -> None:
-    """Say what to do with a JSON file, whatever its name."""
-    try:
-        with path.open("rb") as file:
-            if not file.read(64).lstrip().startswith((b"{", b"[")):
-                return
-        check_means(read_json(path), path)
-    except (OSError, ValueError):
-        pass
-    raise UserError(
-        str(path),
-        "JSON",
-        f"{_EXPECTED}; predictions of MTEB or sentence-transformers are runs: --qrels QRELS --runs NAME={path}",
-    )
-
-
-def _check_means(names: list[str], path: Path) -> None:
-    """Refuse a table of means."""
-    if {"epoch", "steps"} <= {*names}:
-        raise UserError(str(path), *MEANS_OF_SENTENCE_TRANSFORMERS)
-    if "name" in names and not {"system", "qid"} & {*names} and any(_is_metric(name) for name in names):
-        raise UserError(
-            str(path),
-            "means over queries, as pt.Experiment returns them",
-            "values per query: pt.Experiment(..., perquery=True)",
-        )
-
-
-def _is_metric(name: str) -> bool:
-    try:
-        parse_metric(name)
-    except UserError:
-        return False
-    return True

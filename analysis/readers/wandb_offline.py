@@ -18,8 +18,6 @@ from typing import Any
 
 from trainables.utils.errors import UserError
 
-PROVENANCE = ("versions", "commit", "hardware", "ray")
-"""Keys of a run record, in addition to its configuration, that W&B stores in the configuration."""
 MAGIC = b":W&B"
 _FILE_HEADER, _BLOCK = 7, 32768
 _PIECE = struct.Struct("<IHB")

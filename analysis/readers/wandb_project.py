@@ -2,29 +2,24 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.json_files import History
-from analysis.data.query_attributes import QUERIES_FILE as QUERIES
 from analysis.data.run import Run
 from analysis.readers.wandb_offline import WandbRunData
 from analysis.readers.wandb_server import Connection, ProjectAddress
+from records.queries import QUERIES_FILE as QUERIES
+from records.run_record import History
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
-    from multiprocessing.pool import AsyncResult
-
     import wandb
     from wandb.apis import public
 
-Curve = Callable[[], History]
 SCORES_FILE = "scores.parquet"
 """Name of the only file in an artifact of scores."""
 PER_PAGE = 100
@@ -105,10 +100,6 @@ class WandbProject:
                 }
         finally:
             pool.terminate()
-        tested = {key: run.curve for key, run in runs_by_id.items() if len(run.files) > 1}
-        runs_by_id |= {
-            key: replace(runs_by_id[key], curve=curve) for key, curve in self._prefetch_curves(tested).items()
-        }
         return documents, files, [runs_by_id[key] for key in sorted(runs_by_id)]
 
     def _list_runs(self, filters: dict[str, Any]) -> "list[public.Run]":
@@ -130,17 +121,17 @@ class WandbProject:
             run.id,
             run.config,
             summary,
-            partial(self._read_with_timeout, partial(self._read_curve, run)),
+            partial(self._read_curve_with_timeout, run),
             files,
             run.url,
         )
 
-    def _read_with_timeout(self, curve: Curve) -> History:
+    def _read_curve_with_timeout(self, run: "public.Run") -> History:
         """Read a curve with a timeout: the client alone would wait for hours for a server that never answers."""
         pool = ThreadPool(1)
         try:
             with self._translate_errors():
-                return pool.apply_async(curve).get(_TIMEOUT_S)
+                return pool.apply_async(self._read_curve, [run]).get(_TIMEOUT_S)
         finally:
             pool.close()
 
@@ -187,25 +178,6 @@ class WandbProject:
             expected = f"the {run.historyLineCount} that the server counts, to step {last}"
             raise UserError(f"curve of run {run.id}", f"{len(rows)} rows", expected)
         return [{k: _parse_number(value) for k, value in row.items() if not k.startswith("_")} for row in rows]
-
-    def _prefetch_curves(self, curves: dict[str, Curve]) -> dict[str, Curve]:
-        """Return the same curves, but read all of them as soon as one is requested.
-
-        A report that shows one tested run shows all of them.
-        """
-
-        @cache
-        def start_all() -> dict[str, "AsyncResult[History]"]:
-            pool = ThreadPool(_N_THREADS)
-            results = {key: pool.apply_async(curve) for key, curve in curves.items()}
-            pool.close()
-            return results
-
-        def wait_for_curve(key: str) -> History:
-            with self._translate_errors():
-                return start_all()[key].get(_TIMEOUT_S)
-
-        return {key: partial(wait_for_curve, key) for key in curves}
 
 
 def _list_artifacts(run: "public.Run") -> "list[wandb.Artifact]":

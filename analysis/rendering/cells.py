@@ -3,8 +3,8 @@
 import io
 from collections.abc import Sequence
 
-from analysis.data.plan import adapt_to_unit
 from analysis.stats.comparison import Comparison
+from records.plan import adapt_to_unit
 from trainables.utils.cli import escape_control_characters
 
 QUERIES_BONFERRONI = "p (queries), Bonferroni"
@@ -50,27 +50,8 @@ def _format_comparison(c: Comparison, correction: str) -> list[str]:
         seeds,
         "/".join(map(str, c.wins_ties_losses)) if c.wins_ties_losses else "-",
         f"{c.detectable:.4f}" if c.detectable is not None else "-",
-        format_verdict(c),
+        c.scoped_verdict,
     ]
-
-
-def format_verdict(c: Comparison) -> str:
-    """Return the verdict with what it is limited to, and the verdict without the worst seeds if that differs.
-
-    It is limited if its test does not generalise to new queries and new seeds.
-
-    Example:
-        >>> import numpy as np
-        >>> from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
-        >>> family = ComparisonFamily("f", "toy", "MAP", [("LS", "BERT", np.array([[0.2, 0.1, 0.3, 0.2]]))])
-        >>> format_verdict(compare_family(family, ComparisonSettings())[0])
-        'better (these runs)'
-    """
-    check = c.without_worst_seeds
-    if check is None or check.verdict == c.verdict:
-        return c.scoped_verdict
-    seeds = f"seed{'s' * (len(check.removed) > 1)} {' and '.join(map(str, check.removed))}"
-    return f"{c.scoped_verdict}; {check.verdict} without {seeds}"
 
 
 def format_p_value(p: float | None) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.checks.collapsed import describe_outlying_run
 from analysis.checks.ranks import HEADER, describe_ranks
-from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.pooling import describe_pooling
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable
@@ -54,7 +54,6 @@ def format_result(result: ComparisonResult) -> str:
         if c.target in ("queries", "seeds") and c.difference and _agree_exactly(result.scores, c)
     ]
     pooling = describe_pooling(comparisons, settings.seeds)
-    sensitivity = describe_sensitivity(comparisons)
     components = [describe_deviations(result.variance)] if result.variance else []
     table = format_comparisons(comparisons, settings.correction)
     return "\n".join(
@@ -65,8 +64,7 @@ def format_result(result: ComparisonResult) -> str:
             *_describe_questions(comparisons),
             *([pooling] if pooling else []),
             *copy_lines,
-            *(seed.describe() for seed in result.outlying),
-            *([sensitivity] if sensitivity else []),
+            *map(describe_outlying_run, result.outlying),
             *components,
             *test_lines,
             *missing_lines,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from analysis.comparisons.declared import select_headline_comparisons
-from analysis.data.plan import Plan
 from analysis.rendering.cells import format_p_value
 from analysis.stats.comparison import Comparison
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 _TARGETS = {"both": "on new queries and new seeds", "queries": "on new queries", "seeds": "with new seeds"}

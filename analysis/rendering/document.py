@@ -63,7 +63,7 @@ def render_html(document: Document, drawings: Mapping[str, bytes] | None = None)
         document=document,
         style=style,
         script=script,
-        figures=[(base64.b64encode(svg).decode(), figures.get_caption(name)) for name, svg in (drawings or {}).items()],
+        figures=[(base64.b64encode(svg).decode(), figures.CAPTIONS[name]) for name, svg in (drawings or {}).items()],
         plan_text=json.dumps(document.plan.model_dump(mode="json"), indent=1, ensure_ascii=False),
     )
 

@@ -1,13 +1,12 @@
 """Notes of the report: what is incomplete, exploratory, left out or stopped early."""
 
+from analysis.checks.collapsed import describe_outlying_run
 from analysis.data.cautions import list_cautions
 from analysis.data.configurations import describe_dev_choice
-from analysis.data.plan import Plan
-from analysis.data.results import Results
-from analysis.data.search_log import SearchLog
-from analysis.readers.missing_runs import count_missing_runs
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
+from records.plan import Plan
+from records.search_log import SearchLog
 from trainables.metrics import get_set_name
 from trainables.text.text_overlap import describe_overlap
 
@@ -25,8 +24,8 @@ def collect_notes(analysis: ReportData) -> list[str]:
     named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
     killed = ", ".join(run.id for run in results.unfinished)
     return [
-        *(seed.describe() for seed in analysis.outlying_seeds),
-        *_describe_missing_runs(results),
+        *map(describe_outlying_run, analysis.outlying_seeds),
+        *_describe_missing_runs(analysis),
         *analysis.table.notes,
         *([results.plan.adapt_to_unit(_ONE_SEED)] if analysis.table.seeds == 1 else []),
         *_describe_search_luck(analysis),
@@ -72,11 +71,22 @@ def describe_search(plan: Plan, search: SearchLog) -> list[str]:
     return notes
 
 
-def _describe_missing_runs(results: Results) -> list[str]:
-    """Describe what a server lacks. A folder is read from its records, which are complete."""
-    missing = count_missing_runs(results).describe() if results.server_address else ""
-    remedy = "to upload what the study's folder has, run python -m study.sync FOLDER"
-    return [f"Runs that {results.server_address} lacks: {missing}; {remedy}"] if missing else []
+def _describe_missing_runs(analysis: ReportData) -> list[str]:
+    """Say how to complete a project that lacks runs. A folder is read from its records, which are complete."""
+    results, plan, known = analysis.results, analysis.results.plan, analysis.configurations
+    logs = results.search.systems.values() if results.search else ()
+    proposed = {proposal.configuration_id for log in logs for proposal in log.get_proposals("complete")}
+    tested = known if is_untested(plan, known) else [c for c in known if c.is_tested(plan)]
+    is_complete = (
+        not results.unfinished
+        and proposed <= {c.id for c in known}
+        and {*plan.all_systems} <= {c.system for c in tested}
+        and not any(c.lacks_runs(plan) for c in known)
+    )
+    if is_complete or not results.server_address:
+        return []
+    remedy = f"to upload those that the study's folder has and {results.server_address} lacks"
+    return [f"Runs are missing; {remedy}, run python -m study.sync FOLDER"]
 
 
 def _describe_data(plan: Plan) -> list[str]:

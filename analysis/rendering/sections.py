@@ -1,15 +1,12 @@
 """The tables of the report in their order; each format shows some of them."""
 
 from analysis.checks import ranks
-from analysis.checks.worst_seeds import describe_sensitivity
 from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.cost import compute_run_seconds
-from analysis.data.plan import PlannedFamily
-from analysis.data.results import DataStatistics
 from analysis.data.run import Run
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_p_value
-from analysis.rendering.looks import build_look_section
+from analysis.rendering.interim_section import build_interim_section
 from analysis.stats.comparison import Comparison
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.tables.confirmation import build_confirmation_section
@@ -18,6 +15,8 @@ from analysis.tables.main import ReportData
 from analysis.tables.marks import format_marks_legend
 from analysis.tables.section import MAX_COLUMNS, Section
 from analysis.tables.setup import build_setup_section
+from records.data_statistics import DataStatistics
+from records.plan import PlannedFamily
 from trainables.metrics import LOWER_IS_BETTER
 
 _TESTS = {
@@ -75,13 +74,12 @@ def list_sections(analysis: ReportData) -> list[Section]:
         analysis.by_metric,
         analysis.by_retrieval_metric,
         build_dev_section(plan, analysis.configurations),
-        build_look_section(analysis),
+        build_interim_section(analysis),
         *(_build_comparison_section(analysis, family) for family in plan.families),
         _build_group_section(analysis),
         build_corrections_section(analysis),
         analysis.by_seed,
         _build_ensemble_section(analysis),
-        analysis.sample_size,
         build_confirmation_section(plan, analysis.confirmed),
         *(analysis.strata.to_sections(plan) if analysis.strata else []),
         build_setup_section(results),
@@ -134,7 +132,6 @@ def _build_comparison_section(analysis: ReportData, family: PlannedFamily) -> Se
     pooling, legend = plan.adapt_to_unit(describe_pooling(own, plan.seed_variance)), dev
     if [family] == plan.test_families[-1:]:
         legend = plan.adapt_to_unit(_READING) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
-        legend += f" {describe_sensitivity([c for c in analysis.comparisons if c.split is None])}".rstrip()
     caption = plan.adapt_to_unit(_CAPTION).format(
         name=family.name,
         metrics=", ".join(plan.get_family_metrics(family)),

@@ -1,5 +1,6 @@
 """Summary of the report: what was compared, what won, how sure that is, and what it cost."""
 
+from analysis.checks.collapsed import describe_outlying_run
 from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.cost import compute_cost
 from analysis.rendering.cells import format_p_value
@@ -21,7 +22,7 @@ def answer_questions(analysis: ReportData) -> list[tuple[str, list[str]]]:
     """Answer four questions about the study, each in a few plain lines."""
     return [
         ("What was compared?", _describe_comparisons(analysis)),
-        ("What won?", [write_conclusion(analysis), *(seed.describe() for seed in analysis.outlying_seeds)]),
+        ("What won?", [write_conclusion(analysis), *map(describe_outlying_run, analysis.outlying_seeds)]),
         ("How sure is that?", _describe_certainty(analysis)),
         ("What did it cost?", _describe_cost(analysis)),
     ]

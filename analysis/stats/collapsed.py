@@ -9,7 +9,7 @@ all. So three seeds of five systems give eight degrees of freedom.
 import warnings
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,18 +42,20 @@ class OutlyingRun(NamedTuple):
 
     Attributes:
         system: name of the system.
-        row: index of its seed.
+        seed: its seed; `find_outlying_runs` knows the index alone.
         mean: mean of the run.
         others: smallest and largest mean of the system's other runs that are not outlying.
         is_worse: True if the run is worse than these, so that it looks collapsed. If it is better, they may have
             collapsed.
+        metric: name of the metric; empty if it has none.
     """
 
     system: str
-    row: int
+    seed: Any
     mean: float
     others: tuple[float, float]
     is_worse: bool
+    metric: str = ""
 
 
 def find_outlying_runs(
@@ -85,7 +87,7 @@ def find_outlying_runs(
         >>> import numpy as np
         >>> means = {"BERT": np.array([0.731, 0.738, 0.735]), "LS": np.array([0.74, 0.412, 0.744])}
         >>> find_outlying_runs(means)
-        [OutlyingRun(system='LS', row=1, mean=0.412, others=(0.74, 0.744), is_worse=True)]
+        [OutlyingRun(system='LS', seed=1, mean=0.412, others=(0.74, 0.744), is_worse=True, metric='')]
     """
     names = [name for name, own in means.items() if np.isfinite(own).sum() > 1]
     if not names:

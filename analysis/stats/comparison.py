@@ -63,22 +63,6 @@ class WinTieLoss(NamedTuple):
         return cls(int((units > 0).sum()), int((units == 0).sum()), int((units < 0).sum()))
 
 
-class WithoutWorstSeeds(NamedTuple):
-    """Verdict of a comparison without the worst seed of each side.
-
-    Attributes:
-        verdict: verdict without these seeds.
-        p: corrected p-value.
-        removed: seeds that were removed.
-        seeds_left: number of the other seeds.
-    """
-
-    verdict: Verdict
-    p: float | None
-    removed: list[Any]
-    seeds_left: int
-
-
 class LookResult(NamedTuple):
     """Test of one comparison at one look of a sequential study.
 
@@ -130,14 +114,12 @@ class Comparison:
         verdict: better, worse, equivalent or undecided, for the population of `target`; "all values are equal" if the
             system and the baseline have the same value everywhere; not compared if a side is incomplete.
         split: split of the scores, if it is not the test split.
-        without_worst_seeds: see `analysis.checks.worst_seeds`. None with fewer than five seeds, if none differ, and
-            if the systems were not compared.
         outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
             whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
         looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
-            are then over the looks, see `analysis.stats.looks`; the other numbers are those of the last look.
+            are then over the looks, see `analysis.stats.interim_tests`; the other numbers are those of the last look.
         estimate: estimate of the headline test. It is not in the JSON.
-        own: result of the headline test with this comparison's own seeds alone, if they are pooled.
+        unpooled: result of the headline test with this comparison's seeds alone, if they are pooled.
         pooled: how the variation between seeds was pooled. None if it is the comparison's own.
     """
 
@@ -161,11 +143,10 @@ class Comparison:
     detectable: float | None
     verdict: Verdict
     split: str | None = None
-    without_worst_seeds: WithoutWorstSeeds | None = None
     outlying_seeds: Sequence[dict[str, Any]] = ()
     looks: tuple[LookResult, ...] = ()
     estimate: Estimate | None = None
-    own: TestResult | None = None
+    unpooled: TestResult | None = None
     pooled: SeedPool | None = None
 
     @property
@@ -187,14 +168,13 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON.
 
-        It has `split` only if that is not the test split, `looks` only if there are any, `own` and `pooled` only if
-        seeds are pooled.
+        It has `split` only if that is not the test split, `looks` only if there are any, `unpooled` and `pooled` only
+        if seeds are pooled.
         """
-        parts = {"wins_ties_losses": self.wins_ties_losses, "without_worst_seeds": self.without_worst_seeds}
-        values = asdict(self) | {name: part._asdict() if part else None for name, part in parts.items()}
-        values["looks"] = [look._asdict() for look in self.looks]
+        counts, looks = self.wins_ties_losses, [look._asdict() for look in self.looks]
+        values = asdict(self) | {"wins_ties_losses": counts._asdict() if counts else None, "looks": looks}
         del values["estimate"]
-        optional = ("split", "looks", "own", "pooled")
+        optional = ("split", "looks", "unpooled", "pooled")
         return {key: value for key, value in values.items() if key not in optional or value}
 
 
@@ -267,8 +247,8 @@ class _Pair(NamedTuple):
     anova: TwoWayAnova | None
     estimates: dict[str, Estimate | None]
     """By target; that for both is pooled if `pooled` is not None."""
-    own: Estimate | None
-    """Estimate for both with the comparison's own seeds."""
+    unpooled: Estimate | None
+    """Estimate for both with the comparison's seeds alone."""
     pooled: SeedPool | None
     mean_ratio: float | None
 
@@ -295,11 +275,10 @@ def _estimate_pairs(family: ComparisonFamily, seeds: SeedVariance) -> list[_Pair
     mean_ratios = average_ratios(comparable, metrics, seeds == "pooled")
     pairs = []
     for index, (system, baseline, d) in enumerate(family.pairs):
-        own = _NO_ESTIMATES if d is None else estimate_all(d)
-        both, pool = pools.get(index, (own["both"], None))
-        estimates = own | {"both": both}
-        ratio = mean_ratios.get(index)
-        pairs.append(_Pair(system, baseline, metrics[index], d, anovas[index], estimates, own["both"], pool, ratio))
+        alone = _NO_ESTIMATES if d is None else estimate_all(d)
+        both, pool = pools.get(index, (alone["both"], None))
+        estimates, ratio = alone | {"both": both}, mean_ratios.get(index)
+        pairs.append(_Pair(system, baseline, metrics[index], d, anovas[index], estimates, alone["both"], pool, ratio))
     return pairs
 
 
@@ -350,6 +329,6 @@ def _judge(
         ),
         split=family.split,
         estimate=head,
-        own=pair.own.test(1 - settings.alpha) if pair.pooled and pair.own else None,
+        unpooled=pair.unpooled.test(1 - settings.alpha) if pair.pooled and pair.unpooled else None,
         pooled=pair.pooled,
     )

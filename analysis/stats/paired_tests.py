@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.stats.estimate import Estimate, TestResult, guess_deviation
+from analysis.stats.estimate import Estimate, guess_deviation
 from analysis.stats.two_way import two_way_anova, two_way_estimate
 from trainables.utils.arrays import Floats, count_decimals, round_off
 
@@ -63,28 +63,18 @@ def differences_or_none(system: ArrayLike | None, baseline: ArrayLike | None) ->
     return None if system is None or baseline is None else differences(system, baseline)
 
 
-def run_tests(d: ArrayLike, confidence: float = 0.95) -> dict[str, TestResult | None]:
-    """Run the three tests and return their results by target.
+def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
+    """Return the estimates of the three tests by target.
 
-    With one seed, the tests over seeds are None; with one query, the tests over queries are None.
+    With one seed, those over seeds are None; with one query, those over queries are None.
 
     Args:
         d: (seeds, queries) differences.
-        confidence: confidence of the intervals, between 0 and 1.
 
     Example:
-        >>> tests = run_tests([[0.2, 0.1, 0.3, 0.2], [0.1, 0.2, 0.2, 0.3]])
-        >>> round(tests["queries"].p, 4), round(tests["both"].p, 4)
+        >>> estimates = estimate_all([[0.2, 0.1, 0.3, 0.2], [0.1, 0.2, 0.2, 0.3]])
+        >>> round(estimates["queries"].test().p, 4), round(estimates["both"].test().p, 4)
         (0.0062, 0.0092)
-    """
-    return {name: estimate.test(confidence) if estimate else None for name, estimate in estimate_all(d).items()}
-
-
-def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
-    """Return the estimates of the three tests by target; None where a test is not possible.
-
-    Args:
-        d: (seeds, queries) differences.
     """
     values = _as_differences(d)
     seeds, queries = values.shape

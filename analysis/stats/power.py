@@ -9,6 +9,7 @@ from analysis.stats.estimate import Estimate
 from analysis.stats.two_way import combine_mean_squares
 
 POWER = 0.8
+"""Probability of finding the difference."""
 _MAX_STANDARD_ERRORS = 1e5
 """Standard errors beyond which no difference is searched: the non-central t distribution takes minutes there."""
 _MAX_QUERIES = 10_000_000
@@ -22,26 +23,25 @@ class DifferenceVariance(NamedTuple):
     query: float
     rest: float
 
-    def estimate(self, seeds: int, queries: int, mean: float = 0.0) -> Estimate:
-        """Return the estimate over both factors that this many seeds and queries would give.
+    def estimate(self, seeds: int, queries: int) -> Estimate:
+        """Return the estimate over both factors that this many seeds and queries would give; its mean is 0.
 
         It is that of `paired_tests.estimate_over_both`.
         """
         few, more = self.rest + queries * self.seed, seeds * self.query
         if seeds > queries:
             few, more = self.rest + seeds * self.query, queries * self.seed
-        return combine_mean_squares(mean, few, more, (seeds, queries))
+        return combine_mean_squares(0.0, few, more, (seeds, queries))
 
 
-def minimum_detectable_effect(estimate: Estimate, level: float, power: float = POWER) -> float | None:
-    """Return the smallest true difference that a two-sided t-test with this standard error finds.
+def minimum_detectable_effect(estimate: Estimate, level: float) -> float | None:
+    """Return the smallest true difference that a two-sided t-test with this standard error finds with 80 % power.
 
     Solved over the non-central t distribution.
 
     Args:
         estimate: its standard error and degrees of freedom are used.
         level: significance level of one comparison, after correction.
-        power: probability of finding the difference, default 80 %.
 
     Returns:
         The difference, in units of the metric. None if there is no spread, or if the level is out of reach.
@@ -60,7 +60,7 @@ def minimum_detectable_effect(estimate: Estimate, level: float, power: float = P
         return None
 
     def shortfall(shift: float) -> float:
-        return power - _power_at(shift, df, critical)
+        return POWER - _power_at(shift, df, critical)
 
     upper = 1.0
     while shortfall(upper) > 0:
@@ -70,17 +70,14 @@ def minimum_detectable_effect(estimate: Estimate, level: float, power: float = P
     return float(optimize.brentq(shortfall, 0.0, upper, xtol=1e-12)) * estimate.error
 
 
-def required_queries(
-    variance: DifferenceVariance, difference: float, seeds: int, level: float, power: float = POWER
-) -> int | None:
-    """Return the number of queries that finds a true difference with this power and number of seeds.
+def required_queries(variance: DifferenceVariance, difference: float, seeds: int, level: float) -> int | None:
+    """Return the number of queries that finds a true difference with 80 % power and this number of seeds.
 
     Args:
         variance: variances of the paired difference.
         difference: true difference, in units of the metric.
         seeds: number of seeds.
         level: significance level of one comparison, after correction.
-        power: probability of finding the difference, default 80 %.
 
     Returns:
         None if no number suffices: the variance between seeds is too large, and more queries do not reduce it.
@@ -97,7 +94,7 @@ def required_queries(
         df, critical = _critical_value(estimate, level)
         if critical > _MAX_STANDARD_ERRORS:
             return False
-        return _power_at(min(difference / estimate.error, _MAX_STANDARD_ERRORS), df, critical) >= power
+        return _power_at(min(difference / estimate.error, _MAX_STANDARD_ERRORS), df, critical) >= POWER
 
     if not is_enough(_MAX_QUERIES):
         return None
@@ -111,7 +108,7 @@ def required_queries(
 
 
 def tabulate_required_queries(
-    variance: DifferenceVariance, differences: Sequence[float], seeds: Sequence[int], level: float, power: float = POWER
+    variance: DifferenceVariance, differences: Sequence[float], seeds: Sequence[int], level: float
 ) -> list[tuple[float, list[int | None]]]:
     """Return each true difference with the queries needed for each number of seeds.
 
@@ -120,7 +117,7 @@ def tabulate_required_queries(
     """
     rows = []
     for difference in differences:
-        own = {number: required_queries(variance, difference, number, level, power) for number in seeds}
+        own = {number: required_queries(variance, difference, number, level) for number in seeds}
         least = [
             min((count for fewer, count in own.items() if fewer <= number and count is not None), default=None)
             for number in seeds

@@ -1,13 +1,11 @@
 """Variance components of scores, for planning: seeds, queries and the rest, beyond what all systems share.
 
 A paired difference of two systems depends only on what seeds and queries do to each system apart, so what they do to
-all systems alike is no component. If systems share their seeds, the model is crossed:
+all systems alike is no component. Systems share their seeds, so the model is crossed:
 
     y[k, s, q] = (common to all systems)[s, q] + system[k] + seed[k, s] + query[k, q] + rest[k, s, q]
 
-If seed 1 of one system has only the number in common with seed 1 of another, seeds are nested in systems, and only
-queries have a common part. The mean squares are those of Searle, Casella and McCulloch (1992), Variance Components,
-chapter 4.
+The mean squares are those of Searle, Casella and McCulloch (1992), Variance Components, chapter 4.
 
 An unbiased estimate of the seeds' component has few degrees of freedom: it is too small more often than too large, and
 so is the number of queries that it asks for. Studies are planned with an estimate that is as often too small as too
@@ -48,7 +46,7 @@ class VarianceComponents(NamedTuple):
 
 
 def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents | None:
-    """Estimate the components of systems that share their seeds.
+    """Estimate the components of systems.
 
     The mean squares are those of the scores less their mean over systems. Negative estimates are set to 0. With two
     systems, the components are half of those of their difference, by the analysis of variance that the tests use.
@@ -69,6 +67,8 @@ def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents
         >>> [round(value, 4) for value in components.to_difference_variance()]
         [0.0075, 0.01, 0.0]
     """
+    from scipy import stats
+
     if len(values) < 2 or min(values[0].shape) < 2:
         return None
     seeds, queries = values[0].shape
@@ -76,41 +76,15 @@ def estimate_variance_components(values: Sequence[Floats]) -> VarianceComponents
     decimals = count_decimals(*values)
     anovas = [two_way_anova(np.round(scores - common, decimals)) for scores in values]
     df = len(values) - 1
-    return _solve_mean_squares(
-        sum(anova.ms_seed for anova in anovas) / df,
-        sum(anova.ms_query for anova in anovas) / df,
-        sum(anova.ms_residual for anova in anovas) / df,
-        (seeds, queries),
-        df * (seeds - 1),
-        decimals,
+    ms_seed, ms_query, ms_rest = (
+        sum(getattr(anova, name) for anova in anovas) / df for name in ("ms_seed", "ms_query", "ms_residual")
     )
-
-
-def estimate_unpaired_components(values: Sequence[Floats]) -> VarianceComponents | None:
-    """Estimate the components of systems whose seeds are unrelated.
-
-    If they are related, the component of the seeds contains what a seed does to all systems, so it is too large.
-
-    Args:
-        values: scores (seeds, queries) of each system, all of one shape.
-
-    Returns:
-        None with fewer than two systems, seeds or queries.
-    """
-    if len(values) < 2 or min(values[0].shape) < 2:
-        return None
-    systems, (seeds, queries) = len(values), values[0].shape
-    decimals = count_decimals(*values)
-    anovas = [two_way_anova(np.round(scores, decimals)) for scores in values]
-    by_query = two_way_anova(np.round([scores.mean(axis=0) for scores in values], decimals))  # (systems, queries)
-    return _solve_mean_squares(
-        sum(anova.ms_seed for anova in anovas) / systems,
-        seeds * by_query.ms_residual,
-        sum(anova.ms_residual for anova in anovas) / systems,
-        (seeds, queries),
-        systems * (seeds - 1),
-        decimals,
-    )
+    seed_df = df * (seeds - 1)
+    median_ratio = float(stats.f.median(seed_df, seed_df * (queries - 1)))
+    components = (ms_seed - ms_rest) / queries, (ms_query - ms_rest) / seeds, ms_rest
+    median = (ms_seed / median_ratio - ms_rest) / queries
+    seed, query, rest, median = (max(round(component, 2 * decimals), 0.0) for component in (*components, median))
+    return VarianceComponents(seed, query, rest, seed_df, median)
 
 
 def describe_deviations(components: VarianceComponents) -> str:
@@ -122,16 +96,3 @@ def describe_deviations(components: VarianceComponents) -> str:
         return text
     known = f"the variation between seeds is estimated with {df} degree{'s' * (df != 1)} of freedom"
     return f"{text}; {known}, to plan with {components.seed_median**0.5:.4f}, which is as often too small as too large"
-
-
-def _solve_mean_squares(
-    ms_seed: float, ms_query: float, ms_rest: float, shape: tuple[int, int], seed_df: int, decimals: int
-) -> VarianceComponents:
-    from scipy import stats
-
-    seeds, queries = shape
-    median_ratio = float(stats.f.median(seed_df, seed_df * (queries - 1)))
-    components = (ms_seed - ms_rest) / queries, (ms_query - ms_rest) / seeds, ms_rest
-    median = (ms_seed / median_ratio - ms_rest) / queries
-    seed, query, rest, median = (max(round(component, 2 * decimals), 0.0) for component in (*components, median))
-    return VarianceComponents(seed, query, rest, seed_df, median)

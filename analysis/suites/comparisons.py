@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from analysis.comparisons.declared import select_headline_comparisons
-from analysis.data.scores import read_scores
 from analysis.stats.comparison import Comparison, Target
 from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
-from analysis.suites.plan import PlannedStudy, SuitePlan
-from analysis.tables.main import ReportData
+from analysis.suites.results import SuiteResults
+from analysis.tables.main import ReportData, build_report_data
+from records.scores import read_scores
+from records.suite_plan import PlannedStudy, SuitePlan
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
@@ -80,6 +81,39 @@ class AverageComparison:
     verdict: Verdict = "not compared"
     refusal: str = ""
     is_late: bool = False
+
+
+@dataclass(frozen=True)
+class SuiteData:
+    """Everything that the joint report shows.
+
+    Attributes:
+        results: results of the suite.
+        reports: report of each study by key.
+        comparisons: comparisons of the studies, corrected for all of them.
+        averages: averages over the columns.
+    """
+
+    results: SuiteResults
+    reports: dict[str, ReportData]
+    comparisons: list[SuiteComparison]
+    averages: list[AverageComparison]
+
+    @property
+    def plan(self) -> SuitePlan:
+        """Plan of the suite."""
+        return self.results.plan
+
+
+def build_suite_data(results: SuiteResults) -> SuiteData:
+    """Analyse every study of a suite, and compare over all of them.
+
+    Raises:
+        UserError: if the runs of a study cannot be compared.
+    """
+    reports = {key: build_report_data(study) for key, study in results.studies.items()}
+    comparisons = correct_over_studies(results.plan, reports)
+    return SuiteData(results, reports, comparisons, average_over_columns(results.plan, reports))
 
 
 def average_estimates(estimates: Sequence[Estimate]) -> Estimate:

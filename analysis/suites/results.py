@@ -4,22 +4,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from analysis.data.json_files import read_object
 from analysis.data.results import Results
 from analysis.readers.results import read_server
 from analysis.readers.source import read_folder
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import PREFIX, Connection, ProjectAddress, connect
-from analysis.suites.plan import PlannedStudy, SuitePlan
+from records.json_files import parse_model
+from records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
+from records.suite_plan import PlannedStudy, SuitePlan
 from trainables.utils.errors import UserError
-from trainables.utils.hashing import hash_json
-
-PLAN_FILE = "suite.json"
-"""Plan of a suite, in its folder and in that of each of its studies."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +35,7 @@ class SuiteResults:
 
 def is_suite_folder(source: str) -> bool:
     """Return whether a source is the folder of a suite, and not that of one of its studies."""
-    return Path(source, PLAN_FILE).is_file() and not Path(source, "plan.json").is_file()
-
-
-def read_suite_plan(path: Path) -> tuple[SuitePlan, str]:
-    """Read the plan of a suite, and return it with its hash.
-
-    Raises:
-        UserError: if the file is damaged.
-    """
-    stored = read_object(path)
-    plan_hash = hash_json(stored.get("plan"))
-    if stored.get("hash", plan_hash) != plan_hash:
-        raise UserError(str(path), "its hash is not the plan's", "a plan as the suite wrote it")
-    return _parse_plan(stored.get("plan"), str(path)), plan_hash
+    return Path(source, SUITE_FILE).is_file() and not Path(source, PLAN_FILE).is_file()
 
 
 def read_suite_folder(folder: Path) -> SuiteResults:
@@ -63,10 +44,11 @@ def read_suite_folder(folder: Path) -> SuiteResults:
     Raises:
         UserError: if a file is damaged.
     """
-    plan, plan_hash = read_suite_plan(folder / PLAN_FILE)
+    stored = read_suite_plan(folder / SUITE_FILE)
+    plan = parse_model(SuitePlan, stored.document, f"plan of the suite in {folder / SUITE_FILE}")
     places = {study.key: folder / study.key for study in plan.studies}
     studies = {key: read_folder(place) for key, place in places.items() if _is_study(place)}
-    return SuiteResults(plan, plan_hash, studies, folder)
+    return SuiteResults(plan, stored.hash, studies, folder)
 
 
 @contextmanager
@@ -99,11 +81,11 @@ def _read_server(address: str, suite: str | None, cache: Path | None) -> Iterato
     project_address = ProjectAddress.parse(address)
     with connect() as connection:
         found = WandbProject(connection, project_address, connection.folder).find_suites()
-        plans = {name: (_parse_plan(document, address), plan_hash) for name, (document, plan_hash) in found.items()}
-        if suite not in plans and (suite is not None or len(plans) != 1):
-            known = ", ".join(plans) or "none"
+        if suite not in found and (suite is not None or len(found) != 1):
+            known = ", ".join(found) or "none"
             raise UserError("--suite", repr(suite) if suite else "not given", f"a suite of {address}: {known}")
-        plan, plan_hash = plans[suite or next(iter(plans))]
+        document, plan_hash = found[suite or next(iter(found))]
+        plan = parse_model(SuitePlan, document, f"plan of the suite in {address}")
         places = {study.key: _find_project(connection, project_address, study) for study in plan.studies}
     with ExitStack() as stack:
         studies = {}
@@ -126,11 +108,3 @@ def _find_project(connection: Connection, address: ProjectAddress, study: Planne
 def _is_study(folder: Path) -> bool:
     """Return whether a folder has results; the plan alone is written when the suite starts."""
     return any(folder.glob("runs/*/record.json")) or any(folder.glob("wandb/offline-run-*"))
-
-
-def _parse_plan(document: Any, where: str) -> SuitePlan:
-    try:
-        return SuitePlan.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"plan of the suite in {where}", ".".join(map(str, first["loc"])), first["msg"]) from error

@@ -1,11 +1,23 @@
 """Tables of the joint report of a suite, as plain text."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from analysis.data.configurations import Score, format_score
 from analysis.data.cost import compute_cost
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_p_value
-from analysis.suites.comparisons import AverageComparison, count_comparisons
-from analysis.suites.data import SuiteData
-from analysis.suites.scores import build_gain_section, build_published_section, build_score_section
+from analysis.suites.comparisons import (
+    AverageComparison,
+    SuiteData,
+    count_comparisons,
+    find_common_metric,
+    has_one_protocol,
+)
+from analysis.tables.main import ReportData, SystemRow
+from analysis.tables.marks import build_marks, format_marks_legend
 from analysis.tables.section import Section
+from records.suite_plan import PlannedStudy, PublishedScore, SuitePlan
+from trainables.metrics import LOWER_IS_BETTER
 
 _NOTHING = "-"
 _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seeds": "new seeds"}
@@ -21,6 +33,190 @@ def build_sections(data: SuiteData) -> list[Section]:
     sections += [*_build_average_section(data), _build_comparison_section(data), *_build_metric_section(data)]
     sections += [build_score_section(data, group, "dev") for group in groups]
     return [*sections, _build_study_section(data)]
+
+
+def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) -> Section:
+    """Build the systems of studies that differ in the column only by column, on dev or test."""
+    plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
+    metric, first = find_common_metric(present), next(iter(_list_baselines(present)), "")
+    has_average = len(group) > 1 and metric is not None and has_one_protocol(present)
+    marked = [_build_marks(data, study, split) for study in group]
+    averages = {
+        name: _average([_get_mean(own.get(name), split) for own in rows]) if has_average else None
+        for name in _list_systems(present)
+    }
+    cells = []
+    for name, average in averages.items():
+        columns = zip(rows, marked, strict=True)
+        cells.append([name, *(_format_cell(own.get(name), split, marks.get(name, "")) for own, marks in columns)])
+        if has_average:
+            gain = _compute_gain(average, averages.get(first), metric)
+            cells[-1] += [_NOTHING if average is None else f"{average:.4f}", _format_percent(gain)]
+    header = ["system", *(_title_column(data, study, metric) for study in group)]
+    header += ["average", "gain"] if has_average else []
+    baselines = list(dict.fromkeys(name for report in present for name in report.results.plan.mark_baselines))[:2]
+    legend = f"Mean ± standard deviation over seeds{f' of {metric}' if metric else ''}. "
+    if split == "test":
+        number = count_comparisons(plan, data.reports)
+        legend += (
+            f"Marks: {format_marks_legend(baselines)}, on new queries and with new seeds, corrected for the {number} "
+            f"comparisons of the suite ({plan.correction}, {plan.alpha:g}). "
+        )
+    else:
+        legend += "Scores of the chosen configurations on the split by which they were chosen. "
+        if any(mark for marks in marked for mark in marks.values()):
+            legend += f"Marks: {format_marks_legend(baselines)}, corrected within each study. "
+    if has_average:
+        legend += f"Gain: of the average, relative to {first}; positive is better. "
+    legend += _describe_candidates(data, group)
+    return Section(f"On {split}{_describe_row(plan, group)}", header, cells, legend.strip(), len(header) > 6)
+
+
+def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
+    """Build the gains over the first baseline in percent, and their mean."""
+    plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
+    first = next(iter(_list_baselines(present)), None)
+    reports = [data.reports.get(study.key) for study in group]
+    metrics = [report.results.plan.metric if report else None for report in reports]
+    bases = [_get_mean(own.get(first or ""), "test") for own in rows]
+    cells = []
+    for name in [name for name in _list_systems(present) if name != first]:
+        means = [_get_mean(own.get(name), "test") for own in rows]
+        gains = [_compute_gain(*each) for each in zip(means, bases, metrics, strict=True)]
+        mean = _average(gains) if has_one_protocol(present) else None
+        cells.append([name, *map(_format_percent, [*gains, mean])])
+    header = ["system", *(study.labels[plan.columns] for study in group), "mean"]
+    legend = f"Gain of the mean over seeds, in percent of {first}; positive is better. Mean: of the gains."
+    return Section(f"Gain over {first}, on test{_describe_row(plan, group)}", header, cells, legend)
+
+
+def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[Section]:
+    """Build the published scores beside the measured ones, and the gains of both over the same baseline.
+
+    It is the first baseline that has a published score.
+    """
+    published, plan = data.plan.published, data.plan
+    known = {name for study in group for name in (published.get_scores(study) if published else ())}
+    if published is None or not known:
+        return []
+    baselines, rows = _list_baselines(_list_reports(data, group)), []
+    first = next((name for name in baselines if name in known), next(iter(baselines), ""))
+    for study, own in zip(group, _index_rows(data, group), strict=True):
+        theirs = published.get_scores(study)
+        systems = [name for name in _list_systems(_list_reports(data, [study])) if name in own or name in theirs]
+        for name in dict.fromkeys([*systems, *theirs]):
+            score, base = _get_score(own.get(name), published.split), _get_score(own.get(first), published.split)
+            is_base = name == first
+            rows.append([
+                study.labels[plan.columns], name, _format_published(theirs.get(name)), format_score(score),
+                _format_difference(theirs.get(name), None if is_base else theirs.get(first), published.metric),
+                _format_difference(score, None if is_base else base, published.metric),
+            ])  # fmt: skip
+    header = [plan.columns, "system", "published", "measured", "published gain", "measured gain"]
+    legend = (
+        f"Published: {published.source}. {published.metric} on {published.split}. Gains: over {first}; positive is "
+        f"better. {published.note}"
+    ).strip()
+    return [Section(f"Published and measured{_describe_row(plan, group)}", header, rows, legend)]
+
+
+def _list_reports(data: SuiteData, group: Sequence[PlannedStudy]) -> list[ReportData]:
+    return [data.reports[study.key] for study in group if study.key in data.reports]
+
+
+def _index_rows(data: SuiteData, group: Sequence[PlannedStudy]) -> list[dict[str, SystemRow]]:
+    """Return the rows of each study's main table by system; none for a study without results."""
+    reports = [data.reports.get(study.key) for study in group]
+    return [{row.system: row for row in report.table.rows} if report else {} for report in reports]
+
+
+def _list_systems(reports: Sequence[ReportData]) -> list[str]:
+    """Return all systems: those of the plans in their order, then those that only comparisons name, such as BM25."""
+    plans = [report.results.plan for report in reports]
+    own = [name for plan in plans for name in plan.systems]
+    return list(dict.fromkeys([*own, *(name for plan in plans for name in plan.all_systems)]))
+
+
+def _list_baselines(reports: Sequence[ReportData]) -> list[str]:
+    """Return the systems that others are compared with, in order of the marks."""
+    groups = [group for report in reports for group in report.results.plan.mark_groups]
+    return list(dict.fromkeys(baseline for group in groups for _, baseline in group.pairs))
+
+
+def _build_marks(data: SuiteData, study: PlannedStudy, split: str) -> dict[str, str]:
+    """Return the marks of a study: on test corrected over the suite, on dev within the study, if it compares there."""
+    report = data.reports.get(study.key)
+    if report is None:
+        return {}
+    own = [replace(each.comparison, verdict=each.verdict) for each in data.comparisons if each.study == study.key]
+    if split == "dev":
+        own = [c for c in report.comparisons if c.split == report.results.plan.search_split]
+    return build_marks(report.results.plan, own)
+
+
+def _title_column(data: SuiteData, study: PlannedStudy, metric: str | None) -> str:
+    """Return the label of a column, with its metric if the columns have no common one."""
+    label, report = study.labels[data.plan.columns], data.reports.get(study.key)
+    return label if report is None or metric else f"{label} ({report.results.plan.metric})"
+
+
+def _get_score(row: SystemRow | None, split: str) -> Score | None:
+    return None if row is None else row.test if split == "test" else row.dev
+
+
+def _get_mean(row: SystemRow | None, split: str) -> float | None:
+    score = _get_score(row, split)
+    return None if score is None else score[0]
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
+
+
+def _format_cell(row: SystemRow | None, split: str, marks: str) -> str:
+    score = _get_score(row, split)
+    if score is None:
+        return "incomplete" if row is not None and row.note else _NOTHING
+    return f"{format_score(score)} {marks}".rstrip()
+
+
+def _compute_gain(value: float | None, base: float | None, metric: str | None) -> float | None:
+    """Return the gain in percent, positive if the value is better; None if it is not known."""
+    if value is None or not base:
+        return None
+    return 100 * (value - base) / abs(base) * (-1 if metric in LOWER_IS_BETTER else 1)
+
+
+def _format_percent(value: float | None) -> str:
+    return _NOTHING if value is None else f"{value:+.2f} %"
+
+
+def _describe_candidates(data: SuiteData, group: list[PlannedStudy]) -> str:
+    """Return a sentence on the candidates that are ranked, by column if they differ; empty if there are none."""
+    labels = [study.labels[data.plan.columns] for study in group if study.key in data.reports]
+    texts = [report.results.plan.candidates for report in _list_reports(data, group)]
+    if len({*texts}) > 1:
+        texts = [f"{label}: {text}" for label, text in zip(labels, texts, strict=True) if text]
+    return f"Candidates: {'; '.join(dict.fromkeys(texts))}." if any(texts) else ""
+
+
+def _describe_row(plan: SuitePlan, group: list[PlannedStudy]) -> str:
+    """Return the labels of studies on all axes but that of the columns, for a title."""
+    return f", {', '.join(plan.get_row_labels(group[0]))}" if len(plan.axes) > 1 else ""
+
+
+def _format_published(score: PublishedScore | None) -> str:
+    if score is None:
+        return _NOTHING
+    return f"{score.mean:.4g}" + (f" ± {score.sd:.2g}" if score.sd is not None else "")
+
+
+def _format_difference(score: PublishedScore | Score | None, base: PublishedScore | Score | None, metric: str) -> str:
+    if score is None or base is None:
+        return _NOTHING
+    own, other = (each.mean if isinstance(each, PublishedScore) else each[0] for each in (score, base))
+    return f"{(other - own) if metric in LOWER_IS_BETTER else (own - other):+.4f}"
 
 
 def _build_metric_section(data: SuiteData) -> list[Section]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
-from analysis.data.plan import Plan
 from analysis.stats.comparison import Comparison
 from analysis.tables.marks import build_marks, format_marks_legend
 from analysis.tables.section import MAX_COLUMNS, Section
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 _LEGEND = (

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from analysis.checks.collapsed import OutlyingSeed, find_outlying_seeds
+from analysis.checks.collapsed import find_outlying_seeds
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Plan
+from analysis.stats.collapsed import OutlyingRun
 from analysis.tables.section import MAX_COLUMNS, Section
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER
 
 _LEGEND = (
@@ -20,7 +21,7 @@ _OUTLYING = "†"
 
 def build_seed_section(
     plan: Plan, chosen: Mapping[str, Configuration | None]
-) -> tuple[Section | None, list[OutlyingSeed]]:
+) -> tuple[Section | None, list[OutlyingRun]]:
     """Build the test runs of each system's chosen configuration, and find those far from their system's other seeds.
 
     The section is None if there is no test run with a seed.

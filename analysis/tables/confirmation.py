@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import get_args
 
 from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
-from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
 from analysis.stats.estimate import TestResult
-from analysis.stats.paired_tests import differences_or_none, run_tests
+from analysis.stats.paired_tests import differences_or_none, estimate_all
 from analysis.tables.section import Section
+from records.plan import Phase, Plan
 from trainables.utils.arrays import Floats
 
 _HEADER = ["system", "configuration", "search", "confirmed", "test", "gain (search)", "gain (fresh seeds)", "optimism"]
@@ -96,7 +96,8 @@ def _build_pair(
         {phase: c.evaluate_queries(plan, phase) if c else None for phase in get_args(Phase)} for c in (winner, default)
     ]
     gain, fresh = (differences_or_none(scored[0][phase], scored[1][phase]) for phase in ("search", "confirmed"))
-    interval = None if fresh is None else run_tests(fresh, 1 - plan.alpha)["both"]
+    estimate = None if fresh is None else estimate_all(fresh)["both"]
+    interval = estimate.test(1 - plan.alpha) if estimate else None
     first, second = (_summarize_phases(values) for values in scored)
     tuned = ConfirmedConfiguration(
         system,

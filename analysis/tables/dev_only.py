@@ -1,8 +1,8 @@
 """Every configuration on the development set, shown while no run has test scores."""
 
 from analysis.data.configurations import Configuration, format_score, mean_and_std
-from analysis.data.plan import Plan
 from analysis.tables.section import Section
+from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER
 
 _LEGEND = (

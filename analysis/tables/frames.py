@@ -34,23 +34,6 @@ def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(numbers, "float64"))
 
 
-def build_comparisons_frame(analysis: ReportData) -> pd.DataFrame:
-    """Return every comparison of the report, one row each.
-
-    Returns:
-        Columns with the keys of comparisons.json, and of the headline test: p, p_corrected (by the correction of the
-        family), low and high (the interval). They are NaN if the systems were not compared.
-    """
-    corrections = {family.name: family.correction for family in analysis.results.plan.families}
-    rows = []
-    for c in analysis.comparisons:
-        low, high = c.interval or (None, None)
-        headline = {"p": c.p, "p_corrected": c.adjusted[corrections[c.family]]}
-        rows.append(c.as_dict() | headline | {"low": low, "high": high})
-    frame = pd.DataFrame(rows)
-    return frame.astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64")) if rows else frame
-
-
 def build_runs_frame(analysis: ReportData) -> pd.DataFrame:
     """Return the plan's metric, one row a finished run and split.
 
@@ -65,17 +48,8 @@ def build_runs_frame(analysis: ReportData) -> pd.DataFrame:
             for split in (plan.search_split, plan.test_split):
                 if run.is_finished and split in run.files:
                     value = run.evaluate_queries(split, plan.metric).mean(skipna=False)
-                    rows.append(
-                        (
-                            configuration.system,
-                            configuration.id,
-                            seed,
-                            plan.metric,
-                            split,
-                            value,
-                            run.config.get("role"),
-                        )
-                    )
+                    role = run.config.get("role")
+                    rows.append((configuration.system, configuration.id, seed, plan.metric, split, value, role))
     frame = pd.DataFrame(rows, columns=["system", "configuration", "seed", "metric", "split", "value", "role"])
     return frame.astype({"seed": "Int64"})
 

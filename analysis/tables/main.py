@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from analysis.checks.collapsed import OutlyingSeed, name_outlying_seeds
+from analysis.checks.collapsed import name_outlying_seeds
 from analysis.checks.ranks import RankedSystem
 from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
-from analysis.comparisons.looks import Looks, stop_at_look
+from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
 from analysis.data.configurations import (
     Configuration,
     Score,
@@ -15,16 +15,16 @@ from analysis.data.configurations import (
     count_seeds_of_pruned,
     mean_and_std,
 )
-from analysis.data.plan import Phase, Plan
 from analysis.data.results import Results
+from analysis.stats.collapsed import OutlyingRun
 from analysis.stats.comparison import Comparison, Target
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.by_seed import build_seed_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.marks import build_marks
-from analysis.tables.sample_size import build_sample_size_section
 from analysis.tables.section import Section
 from analysis.tables.strata import StrataTable, build_strata_table
+from records.plan import Phase, Plan
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,16 @@ class ReportData:
     chosen: dict[str, Configuration | None]
     table: MainTable
     comparisons: list[Comparison]
-    looks: Looks | None
+    looks: InterimTests | None
     confirmed: list[ConfirmedConfiguration]
     strata: StrataTable | None
     ensembles: list[EnsembleRow]
     ranks: list[RankedSystem]
-    outlying_seeds: list[OutlyingSeed]
+    outlying_seeds: list[OutlyingRun]
     """The test runs that look collapsed, or whose system's other seeds do."""
     by_metric: Section | None
     by_retrieval_metric: Section | None
     by_seed: Section | None
-    sample_size: Section | None
 
 
 def build_report_data(results: Results) -> ReportData:
@@ -106,7 +105,7 @@ def build_report_data(results: Results) -> ReportData:
         UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
     """
     configurations = collect_configurations(results)
-    results, looks = stop_at_look(results, choose_configurations(results, configurations))
+    results, looks = stop_at_last_interim_test(results, choose_configurations(results, configurations))
     plan, chosen = results.plan, choose_configurations(results, configurations)
     by_seed, outlying = build_seed_section(plan, chosen)
     comparisons = name_outlying_seeds(compare_systems(plan, chosen), outlying)
@@ -118,14 +117,13 @@ def build_report_data(results: Results) -> ReportData:
         comparisons=comparisons,
         looks=looks,
         confirmed=build_confirmation(results, configurations),
-        strata=build_strata_table(results, configurations, chosen),
+        strata=build_strata_table(results, chosen),
         ensembles=build_ensembles(results, chosen),
         ranks=rank_headline_systems(plan, chosen),
         outlying_seeds=outlying,
         by_metric=build_metric_section(plan, chosen, comparisons),
         by_retrieval_metric=build_retrieval_section(plan, chosen),
         by_seed=by_seed,
-        sample_size=build_sample_size_section(plan, chosen),
     )
 
 

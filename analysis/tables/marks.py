@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from analysis.data.plan import Plan
 from analysis.stats.comparison import Comparison
+from records.plan import Plan
 
 MARKS = ({"better": "▲", "worse": "▼"}, {"better": "△", "worse": "▽"})
 """Marks of the first and of the second group of comparisons, by verdict."""

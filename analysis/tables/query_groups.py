@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.data.query_attributes import DIFFICULTY_PREFIX
+from records.queries import DIFFICULTY_PREFIX
 from trainables.utils.arrays import Floats, Ints
 
 MIN_QUERIES = 20
@@ -49,7 +49,7 @@ def group_queries(queries: pd.DataFrame) -> list[QueryAttribute]:
     """Group the queries of a split by each attribute, in the order of the columns.
 
     Args:
-        queries: one row a query, as returned by `analysis.data.query_attributes.read_queries`.
+        queries: one row a query, as returned by `records.queries.read_queries`.
     """
     attributes = []
     for name in queries:

@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.configurations import Configuration
-from analysis.data.plan import Phase, Plan
-from analysis.data.query_attributes import QUERIES_FILE
 from analysis.data.results import Results
 from analysis.stats.paired_tests import differences_or_none, estimate_over_both, estimate_over_queries
-from analysis.tables.dev_only import is_untested
 from analysis.tables.query_groups import MAX_GROUPS, MIN_QUERIES, QueryAttribute, group_queries
 from analysis.tables.section import Section
+from records.plan import Plan
+from records.queries import QUERIES_FILE
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
@@ -27,7 +26,7 @@ COLUMNS = [
 ]  # fmt: skip
 _LEGEND = (
     "Exploratory: not declared, and not corrected for the number of strata. {best} is the best of the plan's other "
-    "systems on {dev}{seen}. In brackets: 95 % intervals for {target}, of each system's mean over the queries of the "
+    "systems on {dev}. In brackets: 95 % intervals for {target}, of each system's mean over the queries of the "
     "row, and of the paired difference {best} \N{MINUS SIGN} {baseline}. All systems are in strata.csv."
 )
 _GROUPING_TEXTS = {
@@ -89,13 +88,11 @@ class StrataTable:
     """The error analysis.
 
     Attributes:
-        phase: purpose of the scores: test, or search if nothing is tested.
         shown: the first baseline, and the best of the plan's other systems on the development set.
         attributes: attributes of the queries.
         rows: scores by attribute, stratum and system, in the plan's order of systems.
     """
 
-    phase: Phase
     shown: tuple[str, str]
     attributes: list[QueryAttribute]
     rows: list[StratumScore]
@@ -106,12 +103,11 @@ class StrataTable:
 
     def to_sections(self, plan: Plan) -> list[Section]:
         """Return one table for each attribute, with the first baseline and the best other system."""
-        seeds, sections = len(plan.get_seeds(self.phase)), list[Section]()
+        seeds, sections = len(plan.get_seeds("test")), list[Section]()
         reading = _LEGEND.format(
             baseline=self.shown[0],
             best=self.shown[1],
             dev=plan.search_split,
-            seen="" if self.phase == "test" else ", by the same scores",
             target="new queries and new seeds (two-way random effects)" if seeds > 1 else "new queries (one seed)",
         )
         for attribute in self.attributes:
@@ -124,12 +120,12 @@ class StrataTable:
             grouping = _GROUPING_TEXTS.get(attribute.name, grouping)
             sections.append(
                 Section(
-                    f"By {attribute.title}, on {plan.get_split(self.phase)}",
+                    f"By {attribute.title}, on {plan.test_split}",
                     [attribute.title, "queries", *self.shown, "difference"],
                     rows,
                     f"{grouping} {reading}" if attribute is self.attributes[-1] else grouping,
                     label=f"strata-{attribute.name}",
-                    caption=f"{plan.metric} on {plan.get_split(self.phase)}. {grouping} {reading}",
+                    caption=f"{plan.metric} on {plan.test_split}. {grouping} {reading}",
                 )
             )
         return sections
@@ -141,36 +137,27 @@ class StrataTable:
         return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def build_strata_table(
-    results: Results, configurations: list[Configuration], chosen: dict[str, Configuration | None]
-) -> StrataTable | None:
-    """Compute the metric of every complete system by each attribute of the queries.
+def build_strata_table(results: Results, chosen: dict[str, Configuration | None]) -> StrataTable | None:
+    """Compute the test metric of every complete system by each attribute of the queries.
 
-    None if the queries have no attributes, or a shown system is incomplete. On the test split each system is its
-    chosen configuration. If nothing is tested, it is the best one on the development set, with the scores there.
+    None if the queries have no attributes, or a shown system is incomplete.
 
     Raises:
         UserError: if the table of queries does not have exactly the queries that the runs rank.
     """
-    plan = results.plan
+    plan, split = results.plan, results.plan.test_split
     if results.queries is None:
         return None
-    phase: Phase = "search" if is_untested(plan, configurations) else "test"
-    configuration_of = (
-        chosen if phase == "test" else {name: _find_best(plan, configurations, name) for name in plan.all_systems}
-    )
-    values = {name: c.evaluate_queries(plan, phase) for name, c in configuration_of.items() if c is not None}
+    values = {name: c.evaluate_queries(plan, "test") for name, c in chosen.items() if c is not None}
     known = {name: scores for name, scores in values.items() if scores is not None}
-    shown = _select_shown(plan, configuration_of, list(known))
+    shown = _select_shown(plan, chosen, list(known))
     if shown is None:
         return None
-    split = plan.get_split(phase)
     queries = results.queries[results.queries["split"] == split]
-    first = configuration_of[shown[0]]
+    first = chosen[shown[0]]
     assert first is not None  # it is complete
-    _check_queries(
-        queries, first.runs[first.expected_seeds(plan, phase)[0]].evaluate_queries(split, plan.metric).index, split
-    )
+    run = first.runs[first.expected_seeds(plan, "test")[0]]
+    _check_queries(queries, run.evaluate_queries(split, plan.metric).index, split)
     attributes, rows = group_queries(queries), []
     for attribute in attributes:
         for index, stratum in enumerate(attribute.strata):
@@ -187,7 +174,7 @@ def build_strata_table(
                         None if gap is None else _compute_difference(gap[:, mask], attribute),
                     )
                 )
-    return StrataTable(phase, shown, attributes, rows) if attributes else None
+    return StrataTable(shown, attributes, rows) if attributes else None
 
 
 def compute_interval(values: Floats) -> Interval:
@@ -227,11 +214,6 @@ def _select_shown(plan: Plan, judged: dict[str, Configuration | None], known: li
     others = [name for name in plan.systems if name in known and name != baseline]
     level = {name: level for name in others if (level := _compute_level(plan, judged[name])) is not None}
     return (baseline, max(level, key=level.__getitem__)) if level else None
-
-
-def _find_best(plan: Plan, configurations: list[Configuration], system: str) -> Configuration | None:
-    levels = [(c, _compute_level(plan, c)) for c in configurations if c.system == system and not c.pruned]
-    return max(((c, level) for c, level in levels if level is not None), key=lambda pair: pair[1], default=(None,))[0]
 
 
 def _compute_level(plan: Plan, configuration: Configuration | None) -> float | None:

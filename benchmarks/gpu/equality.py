@@ -95,6 +95,6 @@ def measure_difference(found: Iterable[Tensor], expected: Iterable[Tensor]) -> f
 
 def hash_training(pairs: PairList, precision: str, device: str) -> str:
     """Hash of the weights after an epoch with dropout."""
-    trainer = contenders.own_trainer(pairs, precision, "random", device=device)
+    trainer = contenders.own_trainer(pairs, precision, device=device)
     trainer.train(Segment(0, len(pairs.texts), LabelSmoothing()), len(pairs.texts), contenders.label(pairs))
     return trainer.hash_weights()

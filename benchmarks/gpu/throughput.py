@@ -45,7 +45,7 @@ def compare(title: str, pairs: PairList, place: Place, peak: float) -> list[Row]
     rival, device = choose_rival(), place.device
     works: dict[str, dict[str, Measure]] = {
         "training": {
-            "this engine": contenders.own(pairs, batching="random", device=device, **_OWN),
+            "this engine": contenders.own(pairs, device=device, **_OWN),
             rival: make_rival(rival, pairs, device),
         },
         "evaluation": {
@@ -135,7 +135,7 @@ def make_own_evaluation(pairs: PairList, device: str) -> Measure:
     labels = contenders.label(pairs)
 
     def measure() -> float:
-        trainer = contenders.own_trainer(pairs, batching="random", device=device, **_OWN)
+        trainer = contenders.own_trainer(pairs, device=device, **_OWN)
         contenders.synchronize(device)
         return rate(lambda: trainer.score_pairs(labels), len(pairs.texts))()
 

@@ -77,7 +77,7 @@ def _train(path: Path, device: str, batches: int) -> float:
         contenders.quiet()
         prepare_process(threads=1)
         pairs = models.make_pairs(path, models.draw_lengths("question pairs", batches * contenders.BATCH_SIZE))
-        measure = contenders.own(pairs, batching="random", device=device, **_SETTINGS[device])
+        measure = contenders.own(pairs, device=device, **_SETTINGS[device])
         measure()
         _start.wait(_WAIT)
         return measure()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.stats.looks import get_alpha_shares
+from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
 from benchmarks.statistics.simulation import (
     Squares,

@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
-from study.workflows.choices import SECTIONS as CHOICES
+from study.workflows.choices import CHOICES
 from trainables.utils.base_settings import MAX_COUNT
 from trainables.utils.cli import print_escaped
 from trainables.utils.registry import PLUGINS_HINT
@@ -95,8 +95,8 @@ def describe_type(key: StudyKey) -> str:
         >>> keys = {key.name: key for key in list_study_keys("cross-encoder")}
         >>> describe_type(keys["training.dropout"]), describe_type(keys["model.num_layers"])
         ('number from 0 to below 1', 'whole number from 1, or none')
-        >>> describe_type(keys["task.sampler.words"]), describe_type(keys["search.switch"])[:28]
-        ('`"plain"` or `"stemmed"`', 'list of increasing numbers, ')
+        >>> describe_type(keys["training.unit"]), describe_type(keys["search.epsilon"])[:28]
+        ('`"query"` or `"pair"`', 'list of increasing numbers, ')
     """
     if key.name == "trainable":
         return _format_names(STUDY_TYPES)

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, check_pacing
-from search_spaces.search_settings import Seed, Shares, check_distinct, check_increasing, expect
+from search_spaces.search_settings import Shares, check_distinct, check_increasing, expect
 from trainables.curriculum.curriculum_settings import DifficultyWords
 from trainables.curriculum.pacing import PACING
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.specs.base import Epochs
-from trainables.utils.base_settings import PositiveInt, Settings
+from trainables.utils.base_settings import Settings
 from trainables.utils.registry import PLUGINS_HINT
 
 
@@ -21,10 +21,7 @@ class CurriculumSearch(Settings):
     covers pacing x score x delta x duration. If `compare` names one of these, there is one system for each value of it.
     """
 
-    variants: Annotated[
-        tuple[str, ...],
-        expect("a list of distinct names out of variants, or []"),
-    ] = ()
+    variants: Annotated[tuple[str, ...], expect("a list of distinct names out of variants, or []")] = ()
     """Variants of the study that are trained with a curriculum as well. If empty, there is no curriculum."""
     compare: Literal["score", "pacing"] | None = None
     """Hyperparameter with one system for each of its values.
@@ -58,17 +55,13 @@ class CurriculumSearch(Settings):
     """Share of the training queries that is available at the first step."""
     duration: Shares = (DEFAULTS["duration"],)
     """T, the step from which all queries are sampled, as a share of the training steps."""
-    seed: Seed = 0
-    """Seed of the scoring run, whose weights compute BERT_pred and BERT_loss: BERT with the settings of the study."""
     scorer_epochs: Epochs | None = None
     """Length of the training of the scoring run in epochs, e.g. 2 on MSDialog (Penha and Hauff 2020, their code).
 
-    It is converted to `scorer_instances` once, when a study starts. If None, `scorer_instances` applies.
+    Its weights compute BERT_pred and BERT_loss. If None, the training is as long as a run of the study.
     """
-    scorer_instances: PositiveInt | None = None
-    """Training instances of the scoring run. If None, as many as a run of the study has."""
     vectors: Annotated[str, Field(min_length=1)] | None = None
-    """File of word vectors for sigma_SM, in fastText or word2vec format, text or binary.
+    """File of word vectors for sigma_SM, as text of fastText or word2vec.
 
     If None, the input embeddings of the model are used.
     """

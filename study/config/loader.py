@@ -32,6 +32,7 @@ from study.config.sources import (
 from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
+from trainables.smoothing.schedules import SETTINGS
 from trainables.specs.base import BaseTaskSettings
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
@@ -49,11 +50,8 @@ _WANDB_MODES = {
     "shared": "online",
 }
 """Mode of the W&B client -> mode of the study."""
-_ALTERNATIVES = {
-    "training": (("epochs", "instances"), ("evaluations", "evaluation_steps")),
-    "curriculum": (("scorer_epochs", "scorer_instances"),),
-}
-"""Table -> keys of which a study has one."""
+_ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
+"""Keys of [training] of which a study has one."""
 _N_CONFIGURATIONS = "search.n_configurations."
 
 
@@ -203,17 +201,15 @@ def _drop_overridden_alternatives(data: dict[str, Any], places: Mapping[str, str
     `training.epochs` and `training.instances` are alternatives, for example: overriding one of them removes the other,
     which the study file set.
     """
-    for table, alternatives in _ALTERNATIVES.items():
-        for names in alternatives:
-            settings = data.get(table)
-            if not isinstance(settings, dict):
-                continue
-            given = [name for name in names if settings.get(name) is not None]
-            overriding = [name for name in given if f"{table}.{name}" in places]
-            if len(given) == len(names) and len(overriding) == 1:
-                data[table] = {
-                    name: value for name, value in settings.items() if name not in given or name in overriding
-                }
+    for names in _ALTERNATIVES:
+        settings = data.get("training")
+        if not isinstance(settings, dict):
+            return
+        given = [name for name in names if settings.get(name) is not None]
+        overriding = [name for name in given if f"training.{name}" in places]
+        if len(given) == len(names) and len(overriding) == 1:
+            rest = {name: value for name, value in settings.items() if name not in given or name in overriding}
+            data["training"] = rest
 
 
 def _load_plugins(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -260,6 +256,7 @@ def _iter_known_keys(model: type[Settings], prefix: str = "") -> Iterator[str]:
     if issubclass(model, Study) and model is not Study:
         study_type = get_study_type(model.model_fields["trainable"].default)
         yield from (f"{_N_CONFIGURATIONS}{variant}" for variant in study_type.variants)
+        yield from (f"search.schedule_settings.{name}" for name in SETTINGS)
 
 
 def _find_unknown_keys(

@@ -6,10 +6,11 @@ The trainable defines the settings of the task, the model and the training, beca
 
 import os
 import re
+from itertools import count
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, SerializeAsAny
+from pydantic import AfterValidator, Field, PrivateAttr, SerializeAsAny
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, StudyType, get_study_type
 from search_spaces.search_settings import (
@@ -158,9 +159,9 @@ class ExpectedSettings(Settings):
     minutes: PositiveNumber | None = None
     """Minutes on two cores without a GPU. If None, they have not been measured."""
     scores: dict[str, float] = Field(default={})
-    """Test score of each system, in the metric of the analysis, as measured."""
-    tolerance: Annotated[float, Field(ge=0)] = 0.0
-    """Largest difference from `scores` that another processor or another version of a library may cause."""
+    """Test score of each system, in the metric of the analysis, as measured.
+
+    Another processor or another version of a library may change them by up to .01."""
 
 
 class Study(Settings):
@@ -202,6 +203,7 @@ class Study(Settings):
     output: OutputSettings = OutputSettings()
     cache: CacheSettings = CacheSettings()
     expected: ExpectedSettings = ExpectedSettings()
+    _scorer_instances: int | None = PrivateAttr(default=None)
 
     @property
     def study_type(self) -> StudyType:
@@ -211,11 +213,22 @@ class Study(Settings):
     @property
     def scorer_training(self) -> BaseTrainingSettings:
         """Training settings of the scoring run, which may be shorter or longer than the runs of the study."""
-        instances, epochs = self.curriculum.scorer_instances, self.curriculum.scorer_epochs
-        if instances is None and epochs is None:
+        epochs, instances = self.curriculum.scorer_epochs, self._scorer_instances
+        if epochs is None:
             return self.training
-        length = {"instances": self.training.instances if instances is None else instances, "epochs": epochs}
+        length = {"epochs": epochs} if instances is None else {"epochs": None, "instances": instances}
         return self.training.model_copy(update=length)
+
+    def with_scorer_instances(self, instances: int) -> Self:
+        """Return the study with the length of the scoring run's training, to which its epochs are converted."""
+        study = self.model_copy()
+        study._scorer_instances = instances
+        return study
+
+    @property
+    def scorer_seed(self) -> int:
+        """Seed of the scoring run: the first number that is no seed of another run."""
+        return next(seed for seed in count() if seed not in {*self.seeds, *self.confirm.seeds})
 
     @property
     def fresh_seeds(self) -> tuple[int, ...]:
@@ -229,7 +242,7 @@ class Study(Settings):
         return {self.task.name_reference_ranking(name): system for name, system in rankings.items()}
 
     @property
-    def has_serving_seeds(self) -> bool:
+    def reuses_search_seeds(self) -> bool:
         """True if runs of `seeds` serve in the confirmation. The study then chooses nothing by their scores."""
         return len(self.fresh_seeds) < len(self.confirm.seeds)
 

@@ -62,18 +62,14 @@ def count_proposals(study: Study) -> dict[str, int]:
 
 
 def list_hyperparameters(study: Study) -> tuple[str, ...]:
-    """Return the names of the hyperparameters that configurations of the study may have, the strength first."""
-    unused = list_unused_settings(study)
-    return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
+    """Return the names of the hyperparameters that configurations of the study may have, the strength first.
 
-
-def list_unused_settings(study: Study) -> set[str]:
-    """Return the settings of the schedules of plug-ins that the study does not search.
-
-    No plan has them, or the plug-ins of another study of the process would change it.
+    Settings of the schedules of plug-ins are among them only if the study searches these schedules: the plug-ins of
+    another study of the process do not change a plan.
     """
-    used = (e.name for e in SCHEDULES.entries if e.module is None or e.name in study.search.schedule)
-    return SETTINGS.keys() - {name for schedule in used for name in get_defaults(schedule)}
+    used = (entry.name for entry in SCHEDULES.entries if entry.module is None or entry.name in study.search.schedule)
+    unused = SETTINGS.keys() - {name for schedule in used for name in get_defaults(schedule)}
+    return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
 
 
 def get_seed_count(data: Any) -> int | None:
@@ -113,5 +109,5 @@ def draw_fresh_seeds(study: Study, number: int) -> tuple[int, ...]:
         (102, 103, 104)
     """
     own = () if chooses_by_scores(study) else study.seeds
-    used = {*study.seeds, study.curriculum.seed}
+    used = {*study.seeds, study.scorer_seed}
     return (*own, *islice((seed for seed in count(_FIRST) if seed not in used), number))[:number]

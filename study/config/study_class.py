@@ -7,7 +7,7 @@ from pydantic import AfterValidator, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
-from search_spaces.search_settings import add_plugin_settings, check_distinct, expect
+from search_spaces.search_settings import check_distinct, expect
 from study.config.schema import Study
 from study.config.validation import find_config_errors
 from trainables.utils.plugins import LOADED
@@ -42,8 +42,6 @@ def _make_study_class(trainable: str, plugins: tuple[str, ...]) -> type[Study]:
     study_type = get_study_type(trainable)
     study_type.check()
     sections, names = study_type.sections, study_type.default_variants or tuple(study_type.variants)
-    search = add_plugin_settings(sections.search, study_type.smoothing)
-
     expected = (
         f"a list of distinct names out of {study_type.describe_variants()}, including {study_type.describe_baselines()}"
         f', e.g. ["{names[0]}", "{names[1]}"]'
@@ -68,7 +66,7 @@ def _make_study_class(trainable: str, plugins: tuple[str, ...]) -> type[Study]:
             ],
             names,
         ),
-        **{name: (section, section()) for name, section in (vars(sections) | {"search": search}).items()},
+        **{name: (section, section()) for name, section in vars(sections).items()},
     }
     validator: Any = model_validator(mode="after")(_check_study)
     return create_model("Study", __base__=Study, __validators__={"consistent": validator}, **fields)

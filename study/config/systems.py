@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from search_spaces.space import Grid, has_param
 from study.config.schema import Study
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.losses.variants import make_variant_name
 
 CURRICULUM_PATTERN = re.compile(r"(?:[\w-]+-)?CL(?:-\w+)?")
 """Pattern of the names of systems with a curriculum."""
@@ -81,16 +80,10 @@ def _is_unsmoothed(study: Study, system: System) -> bool:
 def _iter_systems(study: Study, variant: str) -> Iterator[System]:
     """Yield the systems of a variant without a curriculum: one, or one for each value that the study compares."""
     compared = study.search.compare
-    names_loss = study.study_type.variants[variant].loss not in (None, study.study_type.default_loss)
-    values = study.search.smoothing_grid[compared] if compared else ()
-    if compared is None or not values or not has_compared_param(study, variant) or (compared == "loss" and names_loss):
+    if compared is None or not has_compared_param(study, variant):
         yield System(variant, variant, {}, {})
         return
-    for value in values:
-        if compared == "loss":
-            if (name := make_variant_name(value, variant)) in study.study_type.variants:
-                yield System(name, variant, {}, {compared: value})
-            continue
+    for value in study.search.smoothing_grid[compared]:
         yield System(f"{variant}-{str(value).removesuffix('.0')}", variant, {}, {compared: value})
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from study.config.schema import Study
-from study.config.validation import find_scorer_errors, find_training_errors
+from study.config.validation import find_training_errors
 from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.plugin import PreparedData
 from trainables.utils.errors import UserError
@@ -28,11 +28,11 @@ def resolve_length(study: Study, prepared: PreparedData) -> Study:
             raise UserError(key, value, f"{expected} of training.epochs = {epochs:g}")
         study = study.model_copy(update={"training": training})
     if scorer_epochs is not None:
-        instances = convert_to_instances(study.scorer_training, counts).instances
-        lengths = {"scorer_epochs": None, "scorer_instances": instances}
-        study = study.model_copy(update={"curriculum": study.curriculum.model_copy(update=lengths)})
-        for key, value, expected, _ in find_scorer_errors(study):
-            raise UserError(key, value, f"{expected} (curriculum.scorer_epochs = {scorer_epochs:g})")
+        study = study.with_scorer_instances(convert_to_instances(study.scorer_training, counts).instances)
+        training = study.scorer_training
+        if training.evaluations > training.instances // training.batch_size:
+            expected = f"at least {training.evaluations} batches, one for each of training.evaluations"
+            raise UserError("curriculum.scorer_epochs", f"{scorer_epochs:g}", expected)
     return study
 
 

@@ -16,7 +16,7 @@ from search_spaces.space import Grid, Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
-from study.config.validation import find_training_errors
+from trainables.smoothing.schedules import get_setting_type
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
 
@@ -43,7 +43,7 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
     """Parse the values of one configuration.
 
     A value may be anything in its range, also outside the grid of the study. Only the difficulty score of a curriculum
-    and the loss must be ones that the study lists. A value that equals a value of the grid up to rounding is replaced
+    must be one that the study lists. A value that equals a value of the grid up to rounding is replaced
     by it. A hyperparameter may be absent if the grid has only one value for it.
 
     Args:
@@ -51,7 +51,7 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
         texts: text values by name, with the names of `list_param_names`.
 
     Raises:
-        UserError: if a name or value is invalid, a value is missing, or no run can have this combination.
+        UserError: if a name or value is invalid, or a value is missing.
 
     Example:
         >>> from study.config.loader import load_study
@@ -78,18 +78,6 @@ def parse_trial_params(study: Study, texts: Mapping[str, str]) -> TrialParams:
             choices = [*map(str, listed[:_MAX_LISTED_VALUES]), *(["..."] if len(listed) > _MAX_LISTED_VALUES else [])]
             raise UserError(f"{SWEEP_OPTION} {name}", "missing", f"a value, e.g. one of the grid: {', '.join(choices)}")
     params = space.points[0]
-    training = study.training.model_copy(update=dict(params.optimisation))
-    for name in training.epoch_size_fields if training.epochs is not None else ():
-        if getattr(training, name) != getattr(study.training, name):
-            expected = (
-                f"{getattr(study.training, name)} as in the study, because training.epochs sets the training length"
-            )
-            raise UserError(f"{SWEEP_OPTION} {name}", values[name], expected)
-    for key, value, expected, related in find_training_errors(study, training):
-        given = (name for name in (key, *related) if name.removeprefix("training.") in values)
-        name = next(given, key).removeprefix("training.")
-        shown = value if key.endswith(name) else f"{values[name]}, while {key} is {value}"
-        raise UserError(f"{SWEEP_OPTION} {name}", shown, expected)
     return TrialParams(variant, params, tuple(name for name in values if name not in params.values))
 
 
@@ -116,8 +104,9 @@ def _make_schema(study: Study) -> type[Settings]:
     fields: dict[str, Any] = {}
     for name in study.study_type.hyperparameter_names:
         section = study.curriculum if name in PARAM_NAMES else study.search
-        if field := type(section).model_fields.get(name):
-            fields[name] = get_args(field.annotation)[0] | None, None
+        field = type(section).model_fields.get(name)
+        kind = get_args(field.annotation)[0] if field else get_setting_type(name)
+        fields[name] = kind | None, None
     return create_model("Hyperparameters", __base__=Settings, **fields)
 
 
@@ -143,23 +132,13 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
     fixed = dict(space.fixed)
     if compared:
         fixed[compared] = space.curriculum_grid[compared][0]
-    losses = space.smoothing_grid.get("loss", ())
-    if not losses and space.variant.loss:
-        fixed["loss"] = space.variant.loss
     for name, value in fixed.items():
         if values.get(name, value) != value:
             raise UserError(f"{SWEEP_OPTION} {name}", values[name], f"{value}, the only value of {variant}")
     if scores and values.get("score", scores[0]) not in scores:
         listed = ", ".join(map(str, scores))
         raise UserError(f"{SWEEP_OPTION} score", values["score"], f"a score of the study's curriculum.score: {listed}")
-    if losses and values.get("loss", losses[0]) not in losses:
-        raise UserError(
-            f"{SWEEP_OPTION} loss", values["loss"], f"a loss of the study's search.loss: {', '.join(losses)}"
-        )
-    smoothing = {
-        name: (values[name],) if name in values and (grid or name != "loss") else grid
-        for name, grid in space.smoothing_grid.items()
-    }
+    smoothing = {name: (values[name],) if name in values else grid for name, grid in space.smoothing_grid.items()}
     curriculum = {name: (values[name],) if name in values else grid for name, grid in space.curriculum_grid.items()}
     named = {name: (values[name],) for name in study.search.optimisation_params if name in values}
     optimisation = _order_grid(study, {**space.optimisation_grid, **named})

@@ -11,7 +11,6 @@ from study.config.systems import (
     get_systems,
     has_compared_param,
     list_default_comparisons,
-    list_trained_scores,
 )
 from trainables.smoothing.schedules import get_defaults
 from trainables.specs.base import BaseTrainingSettings
@@ -103,38 +102,11 @@ def _find_curriculum_errors(study: Study) -> Iterator[ConfigError]:
     if not {*settings.variants} <= {*study.variants}:
         expected = f"names out of variants ({', '.join(study.variants)}), with which their curricula are compared"
         yield "curriculum.variants", list(settings.variants), expected, ("variants",)
-    used = {*study.seeds, *study.confirm.seeds}
-    if list_trained_scores(study) and settings.seed in used:
-        expected = "a seed not in seeds or confirm.seeds, so that no run computes the scores of its own curriculum"
-        yield "curriculum.seed", settings.seed, expected, ("seeds", "confirm.seeds")
-    yield from find_scorer_errors(study)
-
-
-def find_scorer_errors(study: Study) -> Iterator[ConfigError]:
-    """Yield conflicts between the length of the scoring run's training and the other settings."""
-    instances, training = study.curriculum.scorer_instances, study.scorer_training
-    if instances is None:
-        return
-    key, related = "curriculum.scorer_instances", ("training.batch_size", "training.evaluations")
-    if study.curriculum.scorer_epochs is not None:
-        yield "curriculum.scorer_epochs", study.curriculum.scorer_epochs, f"none while {key} = {instances}", (key,)
-    elif instances % training.batch_size:
-        works = _round_to_multiple(instances, training.batch_size)
-        expected = f"a multiple of training.batch_size = {training.batch_size}; {works} works"
-        yield key, instances, expected, related
-    elif training.evaluations > instances // training.batch_size:
-        expected = f"at least {training.evaluations} batches, one for each of training.evaluations"
-        yield key, instances, expected, related
 
 
 def _find_compare_errors(study: Study) -> Iterator[ConfigError]:
     search, name = study.search, study.search.compare
     if name is None:
-        return
-    if name == "loss" and not search.smoothing_grid["loss"]:
-        yield "search.compare", name, "another name, or several losses in search.loss", ("search.loss",)
-    if name in search.loss_params and name != "loss" and search.smoothing_grid["loss"]:
-        yield "search.compare", name, "another name while search.loss is searched", ("search.loss",)
         return
     if not any(has_compared_param(study, variant) for variant in study.variants):
         expected = f"a hyperparameter that one of variants has ({', '.join(study.variants)})"
@@ -156,13 +128,8 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
         yield "search.gpu_hours", search.gpu_hours, "none while resources.gpu = 0", ("resources.gpu",)
     yield from _find_confirm_errors(study)
     grid = {**search.smoothing_grid, **search.optimisation_grid, **study.curriculum.grid}
-    if prod(len(values) or 1 for values in grid.values()) > _MAX_CONFIGURATIONS:
-        yield (
-            "search",
-            f"{prod(len(values) or 1 for values in grid.values())} configurations",
-            f"at most {_MAX_CONFIGURATIONS}",
-            (),
-        )
+    if (size := prod(map(len, grid.values()))) > _MAX_CONFIGURATIONS:
+        yield "search", f"{size} configurations", f"at most {_MAX_CONFIGURATIONS}", ()
         return
     named: dict[str, list[str]] = {}
     for name, system in get_systems(study).items():
@@ -180,7 +147,7 @@ def _find_search_errors(study: Study) -> Iterator[ConfigError]:
             yield key, number, expected, ()
         elif variant in named:
             size = max(count_configurations(study, name) for name in named[variant])
-            related = tuple(f"search.{name}" for name in (*search.smoothing_params, "switch", "sampler"))
+            related = tuple(f"search.{name}" for name in (*search.smoothing_params, "schedule_settings", "sampler"))
             if search.sampler == "grid" and number != size:
                 yield key, number, f"{size} or none: the sampler grid runs them all", related
             if number > size:
@@ -227,13 +194,3 @@ def _find_optimisation_errors(study: Study) -> Iterator[ConfigError]:
         if default not in values:
             expected = f"a list that contains training.{name} = {default}"
             yield f"search.{name}", list(values), expected, (f"training.{name}",)
-        if name in training.epoch_size_fields and training.epochs is not None:
-            expected = (
-                f"none while training.epochs is set, because the number of instances depends on {name} and must be "
-                "equal for all runs"
-            )
-            yield f"search.{name}", list(values), expected, ("training.epochs",)
-    for batch_size in search.batch_size:
-        if training.epochs is None and training.instances % batch_size:
-            expected = f"divisors of training.instances = {training.instances}; {batch_size} is not one"
-            yield "search.batch_size", list(search.batch_size), expected, ("training.instances",)

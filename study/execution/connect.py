@@ -23,7 +23,7 @@ from trainables.utils import interruption
 from trainables.utils.errors import UserError
 from trainables.utils.plugins import list_plugin_paths
 
-_PACKAGE_NAMES = ("study", "trainables", "search_spaces", "analysis")
+_PACKAGE_NAMES = ("study", "trainables", "search_spaces", "analysis", "records")
 """Packages of this project that trials import."""
 _CONNECT_TIMEOUT_S = 10.0
 """Seconds that the cluster's port has to answer."""
@@ -97,10 +97,6 @@ def connect_to_cluster(study: Study, cluster: str) -> None:
     The workers need this project's packages and the plug-ins. A job brings them in its working directory; any other
     command sends them.
 
-    Args:
-        study: the study that will run there.
-        cluster: `auto` or HOST:PORT.
-
     Raises:
         UserError: nothing answers there, the cluster refuses this command, or the study's folders are inside the job's
             temporary working directory.
@@ -127,8 +123,10 @@ def connect(cluster: str, metadata: dict[str, str], folder: Path, kept: str = "f
 
     if ray.is_initialized():
         return
-    if cluster != "auto":
-        _check_port(cluster)
+    # Ray would try an address where nothing answers for a quarter of an hour.
+    if cluster != "auto" and (cause := _get_connection_error(cluster, timeout=_CONNECT_TIMEOUT_S)):
+        expected = "HOST:PORT as ray start --head printed it, reachable from here"
+        raise UserError(f"cluster {cluster}", f"does not answer ({cause})", expected)
     runtime_env: dict[str, Any] = {} if job.keys() & {"working_dir", "py_modules"} else {"py_modules": _list_modules()}
     with configure_ray_start(), _fail_fast(), _suppress_stderr():
         try:
@@ -141,30 +139,21 @@ def connect(cluster: str, metadata: dict[str, str], folder: Path, kept: str = "f
             )
         except ray.exceptions.AuthenticationError:
             found = "the cluster requires a token, but none is set"
-            raise UserError(_format_cluster(cluster), found, _TOKEN_HINT) from None
+            raise UserError(f"cluster {cluster}", found, _TOKEN_HINT) from None
         except (ConnectionError, RuntimeError) as error:
             if "could not find any running" in str(error).lower():
                 expected = "one that was started with ray start --head, or its HOST:PORT"
-                raise UserError(_format_cluster(cluster), "no Ray cluster on this machine", expected) from None
+                raise UserError(f"cluster {cluster}", "no Ray cluster on this machine", expected) from None
             found = "no Ray cluster of this version, or it refuses this command's token"
             raise UserError(
-                _format_cluster(cluster), found, f"the port of ray start --head; if it has a token, {_TOKEN_HINT}"
+                f"cluster {cluster}", found, f"the port of ray start --head; if it has a token, {_TOKEN_HINT}"
             ) from None
     head = ray.get_runtime_context().gcs_address
     threading.Thread(target=_exit_on_lost_head, args=(head, ray.is_initialized, folder, kept), daemon=True).start()
 
 
-def _exit_on_lost_head(
-    head_address: str, is_connected: Callable[[], bool], folder: Path, kept: str = "finished runs"
-) -> None:
-    """End the command when the head node is lost, because calls to Ray never return then.
-
-    Args:
-        head_address: HOST:PORT of the head node.
-        is_connected: returns False once this process has left the cluster.
-        folder: the study's folder, for the message.
-        kept: what is kept there, for the message.
-    """
+def _exit_on_lost_head(head_address: str, is_connected: Callable[[], bool], folder: Path, kept: str) -> None:
+    """End the command when the head node is lost, because calls to Ray never return then."""
     last_answer_time = time.monotonic()
     while is_connected():
         time.sleep(_POLL_INTERVAL_S)
@@ -190,10 +179,6 @@ def _build_job_metadata(study: Study) -> dict[str, str]:
 _TOKEN_HINT = "RAY_AUTH_MODE=token with the cluster's token in ~/.ray/auth_token or RAY_AUTH_TOKEN"
 
 
-def _format_cluster(cluster: str) -> str:
-    return f"cluster {cluster}"
-
-
 def _read_job_environment() -> dict[str, Any]:
     """Return the runtime environment of the Ray job that this command drives. It is empty outside jobs."""
     runtime_env = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") or "{}").get("runtime_env") or {}
@@ -201,11 +186,7 @@ def _read_job_environment() -> dict[str, Any]:
 
 
 def _reject_job_relative_paths(study: Study) -> None:
-    """Refuse folders in a job's working directory: it is a copy on each node, removed after the job.
-
-    Raises:
-        UserError: a folder of the study is inside it.
-    """
+    """Refuse folders in a job's working directory: it is a copy on each node, removed after the job."""
     working_folder = Path.cwd()
     for key, folder, expected in (
         ("output.folder", study.folder, "an absolute path on a disk that outlives the job"),
@@ -221,17 +202,6 @@ def _list_modules() -> list[str]:
     """Return the folders of this project's packages, and the folders or files of the plug-ins."""
     modules = (importlib.import_module(name) for name in _PACKAGE_NAMES)
     return [*(str(Path(str(module.__file__)).parent) for module in modules), *list_plugin_paths()]
-
-
-def _check_port(cluster: str) -> None:
-    """Check the cluster's port before Ray does: Ray would try for a quarter of an hour.
-
-    Raises:
-        UserError: the port does not answer.
-    """
-    if cause := _get_connection_error(cluster, timeout=_CONNECT_TIMEOUT_S):
-        expected = "HOST:PORT as ray start --head printed it, reachable from here"
-        raise UserError(_format_cluster(cluster), f"does not answer ({cause})", expected)
 
 
 def _get_connection_error(cluster: str, timeout: float) -> str | None:

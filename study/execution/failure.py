@@ -32,12 +32,7 @@ class TrialFailure(NamedTuple):
 
 
 def classify_failure(trial: Trial, limits: StepLimits) -> TrialFailure:
-    """Return the cause of a failed trial, and remove its crash report.
-
-    Args:
-        trial: the trial, as Tune has it.
-        limits: limits that applied to its steps.
-    """
+    """Return the cause of a failed trial, and remove its crash report."""
     path = limits.crash_report
     crash_text = path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
     if path is not None:

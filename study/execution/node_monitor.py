@@ -16,7 +16,8 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from study.execution import nodes
-from study.records.run_name import format_run_name
+from study.execution.slots import Node, compute_capacity
+from study.folder.run_name import format_run_name
 
 _POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the cluster."""
@@ -71,7 +72,7 @@ class NodeMonitor(Callback):
             self._log(f"{_format_count(joined, 'node')} joined ({len(living)} in total)")
         if living.keys() != self._known_nodes.keys():
             self._known_nodes = living
-            self._on_resize(nodes.compute_capacity(self._trial_resources, living.values()))
+            self._on_resize(compute_capacity(self._trial_resources, living.values()))
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Ask the trial's process for its node. It answers before it starts to train."""
@@ -118,7 +119,7 @@ class NodeMonitor(Callback):
         self._lost_nodes[node] = time.monotonic()
         return self._unreported_losses.setdefault(node, [])
 
-    def _recheck_lost_node(self, node: str, facts: nodes.Node) -> None:
+    def _recheck_lost_node(self, node: str, facts: Node) -> None:
         if time.monotonic() - self._lost_nodes[node] > _RECHECK_INTERVAL_S:
             self._lost_nodes[node] = time.monotonic()
             if _is_reachable(facts, 1):
@@ -141,7 +142,7 @@ def _get_node_id(_: object) -> str:
     return node_id
 
 
-def _is_reachable(node: nodes.Node | None, attempts: int) -> bool:
+def _is_reachable(node: Node | None, attempts: int) -> bool:
     """Return whether a node answers at least one of so many connection attempts."""
     for count in range(attempts if node else 0):
         time.sleep(_RETRY_INTERVAL_S if count else 0)

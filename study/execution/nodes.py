@@ -15,21 +15,17 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from study.config.loader import Study
+from study.execution.slots import Node, count_trials_per_node, get_trial_resources
 from study.utils import error_text
 from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
 from trainables.utils.errors import UserError
 
 Answer = TypeVar("Answer")
-Node = Mapping[str, Any]
-"""An entry of ray.nodes()."""
-
 _AUTOSCALER_TIMEOUT_S = 900.0
 """Seconds that a cluster has to add a node if none of its nodes can run a trial."""
 _PROBE_TIMEOUT_S = 300.0
 """Seconds that a node has to answer. Its first task imports torch."""
-_ROUNDING = 1e-6
-"""Tolerance for rounding: Ray counts resources in units of 0.0001."""
 
 
 class NodeInfo(NamedTuple):
@@ -41,21 +37,9 @@ class NodeInfo(NamedTuple):
     """Keys of the folders and files that the node cannot see."""
 
 
-def get_trial_resources(study: Study) -> dict[str, float]:
-    """Return the resources of one trial, by Ray's names. Resources with amount 0 are left out."""
-    amounts = {"CPU": float(study.training.threads), "GPU": study.resources.gpu}
-    return {name: amount for name, amount in amounts.items() if amount}
-
-
-def get_task_options(study: Study) -> dict[str, Any]:
-    """Return the resources of one trial as options of a Ray task."""
-    return {"num_cpus": study.training.threads, "num_gpus": study.resources.gpu}
-
-
-def count_trials_per_node(node: Node, trial_resources: Mapping[str, float]) -> int:
-    """Return how many trials fit on a node."""
-    available = node["Resources"]
-    return min(int(available.get(name, 0.0) / amount + _ROUNDING) for name, amount in trial_resources.items())
+def _get_task_options(study: Study) -> dict[str, Any]:
+    resources = get_trial_resources(study)
+    return {"num_cpus": resources["CPU"], "num_gpus": resources.get("GPU", 0)}
 
 
 def find_eligible_nodes(trial_resources: Mapping[str, float]) -> list[Node]:
@@ -71,25 +55,6 @@ def register_hosts(nodes: Iterable[Node]) -> None:
     error_text.HOSTS.update(str(node[key]) for node in nodes for key in keys if node.get(key))
 
 
-def compute_capacity(trial_resources: Mapping[str, float], nodes: Iterable[Node]) -> int:
-    """Return how many trials can run at once, at least one.
-
-    A trial never spans two nodes, so this is the sum over the nodes.
-
-    Example:
-        >>> nodes = [{"Resources": {"CPU": 4.0}}, {"Resources": {"CPU": 3.0}}]
-        >>> compute_capacity({"CPU": 2.0}, nodes)
-        3
-    """
-    return max(1, sum(count_trials_per_node(node, trial_resources) for node in nodes))
-
-
-def get_cluster_concurrency(study: Study) -> int:
-    """Return how many trials run at once: the study's number, or what the cluster's nodes can hold."""
-    trial_resources = get_trial_resources(study)
-    return study.resources.concurrent or compute_capacity(trial_resources, find_eligible_nodes(trial_resources))
-
-
 def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
     """Call a function once for each tuple of arguments, as Ray tasks with the resources of a trial.
 
@@ -101,22 +66,12 @@ def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Seq
     Raises:
         Exception: the exception that the function raised.
     """
-    task = ray.remote(function).options(max_retries=0, **get_task_options(study))
-    try:
-        answers: list[Answer] = ray.get([task.remote(*each) for each in arguments])
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
-    return answers
+    task = ray.remote(function).options(max_retries=0, **_get_task_options(study))
+    return _get_answers([task.remote(*each) for each in arguments])
 
 
 def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[str], None]) -> NodeInfo:
     """Return the environment and resolved training settings that all eligible nodes have in common.
-
-    Args:
-        study: the study as the command line describes it.
-        model: folder of the model.
-        device: device of the trials.
-        log: called with a line if a node must be waited for.
 
     Raises:
         UserError: no node can run a trial, their environments differ, or not all of them see a folder.
@@ -126,26 +81,22 @@ def probe_nodes(study: Study, model: Path, device: DeviceType, log: Callable[[st
     study.cache_folder.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=study.cache_folder, prefix=".probe-") as probe_file:
         paths = {"cache.folder": probe_file.name, f"model.name {study.model.name}": str(model)}
+        # A task sees a GPU only if it requests a share of it. Cores need not be free for a probe.
+        options = _get_task_options(study) | {"num_cpus": 0}
         answers = [
-            _probe_node.options(**_pin_to_node(node, study)).remote(device, study.training, paths) for node in nodes
+            _probe_node.options(
+                **options, scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            ).remote(device, study.training, paths)
+            for node in nodes
         ]
         done, pending = ray.wait(answers, num_returns=len(answers), timeout=_PROBE_TIMEOUT_S)
         if pending:
             found = f"{len(pending)} of the {len(nodes)} nodes that can run a trial did not answer"
             raise UserError("resources", found, "nodes that are available to the study")
-        node_infos = [_get_node_info(answer) for answer in done]
+        node_infos: list[NodeInfo] = _get_answers(done)
     _reject_unshared_folders(node_infos)
     _reject_heterogeneous([info.environment for info in node_infos])
     return node_infos[0]
-
-
-def _pin_to_node(node: Node, study: Study) -> dict[str, Any]:
-    """Return task options that pin a probe to a node.
-
-    A task sees a GPU only if it requests a share of it. Cores need not be free for a probe.
-    """
-    strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-    return {"num_cpus": 0, "num_gpus": study.resources.gpu, "scheduling_strategy": strategy}
 
 
 @ray.remote
@@ -154,25 +105,23 @@ def _probe_node(device: DeviceType, training: BaseTrainingSettings, paths: dict[
     return NodeInfo(detect_environment(device), resolve_precision(training, device), unseen)
 
 
-def _get_node_info(answer: "ray.ObjectRef[NodeInfo]") -> NodeInfo:
+def _get_answers(references: "Sequence[ray.ObjectRef[Answer]]") -> list[Answer]:
+    """Return the results of tasks, or raise the exception that one of them raised."""
     try:
-        return ray.get(answer)
+        answers: list[Answer] = ray.get([*references])
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error
+    return answers
 
 
 def _wait_for_autoscaler(study: Study, trial_resources: Mapping[str, float], log: Callable[[str], None]) -> list[Node]:
-    """Request a node from an autoscaler with a task that needs one, and wait for it.
-
-    Raises:
-        UserError: no suitable node joined in time.
-    """
+    """Request a node from an autoscaler with a task that needs one, and wait for it."""
     description = ", ".join(f"{name} {amount:g}" for name, amount in trial_resources.items())
     log(
         f"no node of the cluster can run a trial ({description}); "
         f"waiting {_AUTOSCALER_TIMEOUT_S / 60:.0f} minutes for one to join"
     )
-    _request_resources.options(**get_task_options(study)).remote()
+    _request_resources.options(**_get_task_options(study)).remote()
     deadline = time.monotonic() + _AUTOSCALER_TIMEOUT_S
     while not (nodes := find_eligible_nodes(trial_resources)):
         if time.monotonic() > deadline:

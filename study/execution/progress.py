@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from study.records.run_name import format_run_name
-from study.records.run_record import SPLITS, Split
+from records.run_record import SPLITS, Split
+from study.folder.run_name import format_run_name
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.utils.console import print_line
@@ -59,12 +59,7 @@ class ProgressReporter:
             self._view.set_share(self._format_trial(request), instances / training.instances)
 
     def report_trial(self, request: TrialRequest, entry: dict[str, Any]) -> None:
-        """Report an ended trial.
-
-        Args:
-            request: the trial.
-            entry: its run record.
-        """
+        """Report an ended trial."""
         name, best_scores = self._format_name(request), self._best_scores[request.labels["study"]]
         self._seconds_done += self._remaining.add(request, entry)
         count = self._remaining.n_done
@@ -107,9 +102,6 @@ class _Remaining:
 
     A trial takes as long as those of the same study and split that have ended, in this start or before. If none has,
     it takes as long as those of the split in the other studies of a suite, or as any.
-
-    Args:
-        schedulers: the trials of each study.
     """
 
     def __init__(self, schedulers: Sequence[BaseScheduler]) -> None:
@@ -164,9 +156,6 @@ class _Remaining:
 
 class _BestScores:
     """The best development score of each system so far: the mean of a configuration over all seeds of the search.
-
-    Args:
-        scheduler: the trials of the study.
 
     Attributes:
         metric: name of the metric.

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
-from study.execution.slots import resolve_environment
 from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
 from trainables.models.pretrained import check_model_settings, hash_model_files, resolve_model_path
+from trainables.specs.base import BaseTrainingSettings, Environment
+from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
 from trainables.specs.plugin import PreparedData
 
 
@@ -28,12 +29,13 @@ def resolve_study(
         The study with resolved training settings, its resolved inputs, and its prepared data.
 
     Raises:
-        UserError: the task, the model or the word vectors are not what the study says, or its training is too short.
+        UserError: the task, the model or the word vectors are not what the study says, its training is too short, no
+            machine can run a trial, or the nodes of a cluster differ.
     """
     path = resolve_model_path(study.model.name)
     check_model_settings(path, study.model)
     digest = hash_model_files(path)
-    environment, training = resolve_environment(study, cluster, path, log)
+    environment, training = _resolve_environment(study, cluster, path, log)
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
     if study.training.epochs is not None:
@@ -53,6 +55,19 @@ def resolve_study(
         study.task.describe_source(),
     )
     return study, inputs, prepared
+
+
+def _resolve_environment(
+    study: Study, cluster: str | None, model: Path, log: Callable[[str], None]
+) -> tuple[Environment, BaseTrainingSettings]:
+    """Return the environment and the training settings of trials on the machines where they will run."""
+    device: DeviceType = "cuda" if study.resources.gpu else "cpu"
+    if cluster is None:
+        return detect_environment(device), resolve_precision(study.training, device)
+    from study.execution.nodes import probe_nodes  # imports ray
+
+    node_info = probe_nodes(study, model, device, log)
+    return node_info.environment, node_info.training
 
 
 def _find_word_vectors(study: Study) -> Path | None:

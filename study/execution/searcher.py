@@ -10,12 +10,12 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
+from records import run_record
 from study.execution.failure import TrialFailure, classify_failure
 from study.execution.trainable import make_failed_record
 from study.execution.trial_runner import StudyTrials, TrialRunner
-from study.records import run_record
-from study.records.provenance import get_commit, get_versions
-from study.records.run_name import format_run_name
+from study.folder.provenance import get_commit, get_versions
+from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
@@ -111,13 +111,7 @@ class StudySearcher(Searcher):
         """Do nothing: the end of a trial goes to `handle_result` or `handle_failure`, see `TrialCallback`."""
 
     def handle_result(self, trial_id: str, record: str, scores: bytes) -> None:
-        """Record the result of a finished trial and end the trial.
-
-        Args:
-            trial_id: Tune's id of the trial.
-            record: run record as JSON.
-            scores: content of the file of scores.
-        """
+        """Record the result of a finished trial and end the trial."""
         with self._capture_errors():
             attempt, entry = self._attempts.pop(trial_id), json.loads(record)
             run_record.write_run_record(attempt.owner.scheduler.folder, attempt.request.split, entry, scores)
@@ -134,7 +128,9 @@ class StudySearcher(Searcher):
                 return
             entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
             if entry is None or entry["state"] != "finished":  # else another agent of a sweep has finished the run
-                if failure.is_machine_fault and not _is_caused_by_scorer(attempt, failure):
+                is_scorer_missing = isinstance(failure.error, MissingDifficultyScoresError)  # its own run has failed
+                is_scorer_missing = is_scorer_missing and attempt.owner.scheduler.scorer_failed
+                if failure.is_machine_fault and not is_scorer_missing:
                     self._stop_or_retry(attempt, failure)
                     return
                 provenance = {"versions": get_versions(request.trial), "commit": get_commit()}
@@ -176,12 +172,6 @@ class StudySearcher(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Restore nothing."""
-
-
-def _is_caused_by_scorer(attempt: _Attempt, failure: TrialFailure) -> bool:
-    """Return whether difficulty scores are missing because the scoring run itself failed."""
-    is_missing = isinstance(failure.error, MissingDifficultyScoresError)
-    return is_missing and attempt.owner.scheduler.scorer_failed
 
 
 class TrialCallback(Callback):

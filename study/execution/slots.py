@@ -1,19 +1,22 @@
-"""Number of concurrent trials and their environment, on this machine or on a cluster.
+"""Number of concurrent trials, on this machine or on a cluster.
 
 On this machine, as many trials run at once as its cores and GPUs can hold without sharing a core. On a cluster, it is
 the sum over its nodes.
 """
 
 import os
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from study.config.loader import Study
 from study.execution.connect import connect_to_cluster, get_cluster_address
-from trainables.specs import environment
-from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
 from trainables.utils.system import count_cores
+
+Node = Mapping[str, Any]
+"""An entry of ray.nodes()."""
+_ROUNDING = 1e-6
+"""Tolerance for rounding: Ray counts resources in units of 0.0001."""
 
 
 def connect_or_check(study: Study) -> str | None:
@@ -29,33 +32,35 @@ def connect_or_check(study: Study) -> str | None:
     cluster = get_cluster_address(study)
     check_environment_variables()
     if cluster is None:
-        get_local_concurrency(study)
+        check_cores(study)
     else:
         connect_to_cluster(study, cluster)
     return cluster
 
 
-def resolve_environment(
-    study: Study, cluster: str | None, model: Path, log: Callable[[str], None]
-) -> tuple[Environment, BaseTrainingSettings]:
-    """Return the environment and the training settings of trials on the machines where they will run.
+def get_trial_resources(study: Study) -> dict[str, float]:
+    """Return the resources of one trial, by Ray's names. Resources with amount 0 are left out."""
+    amounts = {"CPU": float(study.training.threads), "GPU": study.resources.gpu}
+    return {name: amount for name, amount in amounts.items() if amount}
 
-    Args:
-        study: the study as the command line describes it.
-        cluster: address of the cluster that this process is connected to, or None for this machine.
-        model: folder of the model.
-        log: called with a line if a node must be waited for.
 
-    Raises:
-        UserError: no machine can run a trial, or the nodes of a cluster differ.
+def count_trials_per_node(node: Node, trial_resources: Mapping[str, float]) -> int:
+    """Return how many trials fit on a node."""
+    available = node["Resources"]
+    return min(int(available.get(name, 0.0) / amount + _ROUNDING) for name, amount in trial_resources.items())
+
+
+def compute_capacity(trial_resources: Mapping[str, float], nodes: Iterable[Node]) -> int:
+    """Return how many trials can run at once, at least one.
+
+    A trial never spans two nodes, so this is the sum over the nodes.
+
+    Example:
+        >>> nodes = [{"Resources": {"CPU": 4.0}}, {"Resources": {"CPU": 3.0}}]
+        >>> compute_capacity({"CPU": 2.0}, nodes)
+        3
     """
-    device: environment.DeviceType = "cuda" if study.resources.gpu else "cpu"
-    if cluster is None:
-        return environment.detect_environment(device), environment.resolve_precision(study.training, device)
-    from study.execution.nodes import probe_nodes  # imports ray
-
-    node_info = probe_nodes(study, model, device, log)
-    return node_info.environment, node_info.training
+    return max(1, sum(count_trials_per_node(node, trial_resources) for node in nodes))
 
 
 def get_local_concurrency(study: Study) -> int:
@@ -65,10 +70,11 @@ def get_local_concurrency(study: Study) -> int:
         UserError: the cores hold fewer threads or trials. Threads that share a core are many times slower than trials
             that wait for their turn.
     """
-    capacity, gpu_share = check_cores(study), study.resources.gpu
-    if gpu_share:
-        capacity = max(1, min(capacity, int(_count_gpus() / gpu_share)))
-    return study.resources.concurrent or capacity
+    check_cores(study)
+    if study.resources.concurrent:
+        return study.resources.concurrent
+    gpus = {"GPU": _count_gpus()} if study.resources.gpu else {}
+    return compute_capacity(get_trial_resources(study), [{"Resources": {"CPU": count_cores(), **gpus}}])
 
 
 def check_environment_variables() -> None:
@@ -78,23 +84,19 @@ def check_environment_variables() -> None:
         raise UserError("environment variable TUNE_RESULT_DIR", repr(value), expected)
 
 
-def check_cores(study: Study) -> int:
-    """Return how many trials the cores of this machine can run at once, at least one.
+def check_cores(study: Study) -> None:
+    """Check that the cores of this machine can run the study's trials.
 
     Raises:
         UserError: one trial, or the requested number of trials, needs more cores than the machine has.
     """
-    threads, requested = study.training.threads, study.resources.concurrent
-    if threads > count_cores():
-        expected = (
-            f"at most {count_cores()}, the cores of this machine; or resources.address of a cluster that has more"
-        )
+    cores, threads, requested = count_cores(), study.training.threads, study.resources.concurrent
+    if threads > cores:
+        expected = f"at most {cores}, the cores of this machine; or resources.address of a cluster that has more"
         raise UserError("training.threads", threads, expected)
-    capacity = count_cores() // threads
-    if requested is not None and requested > capacity:
-        cores = f"{count_cores()} cores of this machine with training.threads = {threads}"
-        raise UserError("resources.concurrent", requested, f"at most {capacity}, what the {cores} can run")
-    return capacity
+    if requested is not None and requested > cores // threads:
+        machine = f"{cores} cores of this machine with training.threads = {threads}"
+        raise UserError("resources.concurrent", requested, f"at most {cores // threads}, what the {machine} can run")
 
 
 def _count_gpus() -> int:

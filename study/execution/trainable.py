@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import ray
 
+from records.scores import encode_scores
 from study.execution.nodes import register_hosts
-from study.records.provenance import get_hardware, get_versions
-from study.records.run_name import format_run_name
-from study.records.run_record import encode_scores
+from study.folder.provenance import get_hardware, get_versions
+from study.folder.run_name import format_run_name
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
 from trainables.specs.plugin import get_trainable
@@ -20,12 +20,7 @@ from trainables.worker.actor import RunTrainable
 
 
 class TrialError(Exception):
-    """Brings the record of a failed run to the driver, together with the error that the run raised.
-
-    Args:
-        error: the error of the run.
-        record: the run record that describes it.
-    """
+    """Brings the record of a failed run to the driver, together with the error that the run raised."""
 
     def __init__(self, error: Exception, record: dict[str, Any]) -> None:
         super().__init__(error, record)
@@ -137,14 +132,7 @@ def _make_transferable(error: Exception) -> Exception:
 def make_failed_record(
     trial: TrialSpec, labels: dict[str, Any], cause: str, provenance: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the record of a trial that failed.
-
-    Args:
-        trial: the trial.
-        labels: labels of its run.
-        cause: one line.
-        provenance: what is known of versions, hardware, commit and ray.
-    """
+    """Return the record of a trial that failed."""
     return _make_record(trial, labels, "failed", {"state": "failed", "error": cause}, provenance)
 
 

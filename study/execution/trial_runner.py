@@ -6,7 +6,7 @@ from typing import Any
 
 from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.execution.progress import ProgressReporter
-from study.records.remote import RemoteRecords
+from study.folder.remote import RemoteRecords
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.tracking import WandbLogger
@@ -66,13 +66,7 @@ class TrialRunner:
         owner.on_trial_start()
 
     def end_trial(self, owner: StudyTrials, request: TrialRequest, entry: dict[str, Any]) -> None:
-        """Hand a recorded trial to W&B and to the remote copy, and only then count it as ended.
-
-        Args:
-            owner: its study.
-            request: the trial.
-            entry: its run record.
-        """
+        """Hand a recorded trial to W&B and to the remote copy, and only then count it as ended."""
         run_id = request.trial.specification.id
         owner.wandb_logger.log_evaluation(run_id, request.split)
         if owner.remote_records:

@@ -23,7 +23,7 @@ from study.execution import nodes
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
 from study.execution.searcher import StudySearcher, TrialCallback
-from study.execution.slots import get_local_concurrency
+from study.execution.slots import compute_capacity, get_local_concurrency, get_trial_resources
 from study.execution.trainable import StudyTrainable
 from study.execution.trial_runner import TrialRunner
 from study.utils.console import print_line
@@ -70,7 +70,8 @@ def start_ray(study: Study, cluster: str | None, folder: Path) -> int:
     """
     class_cache.ENV_VARS_TO_PROPAGATE.clear()  # Ray writes what Tune propagates to its logs: credentials among them
     if cluster is not None:
-        return nodes.get_cluster_concurrency(study)
+        resources = get_trial_resources(study)
+        return study.resources.concurrent or compute_capacity(resources, nodes.find_eligible_nodes(resources))
     concurrent = get_local_concurrency(study)
     # Use a new token: Ray would store one in the home folder, where clusters that are started later would find it.
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -134,10 +135,6 @@ class _SilentProgressCallback(TrialProgressCallback):
 def run_trials(runner: TrialRunner, cluster: str | None) -> None:
     """Run the remaining trials.
 
-    Args:
-        runner: the trials, of which some are left.
-        cluster: address of the cluster that this process is connected to, or None for this machine.
-
     Raises:
         KeyboardInterrupt: Tune returned before the end, for example after SIGUSR1.
     """
@@ -164,12 +161,12 @@ def _run_tuner(runner: TrialRunner, cluster: str | None, concurrent: int) -> Non
         if study.resources.concurrent is None:
             limiter.max_concurrent = capacity
 
-    monitor = NodeMonitor(nodes.get_trial_resources(study), print_line, resize) if cluster is not None else None
+    resources = get_trial_resources(study)
+    monitor = NodeMonitor(resources, print_line, resize) if cluster is not None else None
     searcher = StudySearcher(runner, monitor.is_node_lost if monitor else None)
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
-    resources = {"cpu": study.training.threads, "gpu": study.resources.gpu}
     tune.Tuner(
-        tune.with_resources(StudyTrainable, resources),
+        tune.with_resources(StudyTrainable, tune.PlacementGroupFactory([resources])),
         tune_config=tune.TuneConfig(
             search_alg=limiter, num_samples=-1, scheduler=_KeepActorsAliveScheduler(concurrent), reuse_actors=True
         ),

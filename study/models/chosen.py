@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from analysis.readers.results import read_records
 from analysis.tables.main import ReportData, build_report_data
+from records.plan_file import PLAN_FILE
 from study.config.schema import Study
 from study.config.systems import UNTRAINED
-from study.records.plan_file import PLAN_FILE
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.choice import select_best_run
 from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.specs.base import RunSpec
@@ -47,18 +47,18 @@ def read_finished_study(study: Study) -> ReportData:
     return build_report_data(read_records(study.folder))
 
 
-def list_chosen_runs(study: Study, analysis: ReportData, system: str) -> list[ChosenRun]:
+def list_chosen_runs(study: Study, report_data: ReportData, system: str) -> list[ChosenRun]:
     """Return the tested runs of a system's chosen configuration, in the order of the seeds of the test.
 
     Raises:
         UserError: there is no such system, it has no model, or it was not tested.
     """
-    plan = analysis.results.plan
-    trained = [name for name in analysis.chosen if name not in {*study.reference_rankings, UNTRAINED}]
+    plan = report_data.results.plan
+    trained = [name for name in report_data.chosen if name not in {*study.reference_rankings, UNTRAINED}]
     if system not in trained:
-        found = f"{system}, which has no model of its own" if system in analysis.chosen else repr(system)
+        found = f"{system}, which has no model of its own" if system in report_data.chosen else repr(system)
         raise UserError("SYSTEM", found, f"one of {', '.join(trained)}")
-    configuration = analysis.chosen[system]
+    configuration = report_data.chosen[system]
     if study.study_type.trainable.export_module is None:
         raise UserError("SYSTEM", f"{system} of the trainable {study.trainable}", "a trainable with an export module")
     if configuration is None:

@@ -5,18 +5,19 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from analysis.data.scores import read_scores
 from analysis.rendering.model_card import ModelFacts, render_model_card
 from analysis.tables.main import ReportData
+from records.run_record import get_scores_path, read_run_record
+from records.scores import read_scores
 from study.config.schema import Study
 from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_finished_study, select_run
 from study.models.weights import load_final_weights
+from study.plan.diff import flatten_settings
 from study.plan.study_file import get_model_label
-from study.records.run_record import get_scores_path, read_run_record
 from trainables.models.pretrained import read_licence
 from trainables.reranking.models import ENSEMBLE_FILE
 from trainables.specs.plugin import ExportedModel, get_trainable
@@ -74,16 +75,16 @@ def export_system(
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    analysis = read_finished_study(study)
-    runs = list_chosen_runs(study, analysis, system)
+    report_data = read_finished_study(study)
+    runs = list_chosen_runs(study, report_data, system)
     if not average:
         runs = [select_run(study, runs, seed)]
-    return export_models(study, analysis, runs, folder, command, log)
+    return export_models(study, report_data, runs, folder, command, log)
 
 
 def export_models(
     study: Study,
-    analysis: ReportData,
+    report_data: ReportData,
     runs: Sequence[ChosenRun],
     folder: Path,
     command: str,
@@ -96,7 +97,7 @@ def export_models(
 
     Args:
         study: the study.
-        analysis: its results.
+        report_data: its results.
         runs: runs of one system.
         folder: folder to write, which must not exist.
         command: command for the card.
@@ -123,7 +124,7 @@ def export_models(
             checks.append(_check_scores(study, run, own, place))
         check = _describe_check(runs, checks)
         facts = _collect_facts(study, trial, runs, names, exported[0], check, command)
-        (draft / "README.md").write_text(render_model_card(analysis, facts), encoding="utf-8")
+        (draft / "README.md").write_text(render_model_card(report_data, facts), encoding="utf-8")
         if names:
             write_json(draft / ENSEMBLE_FILE, {"models": names})
     return Export([*runs], [folder / name for name in names] or [folder], check)
@@ -186,11 +187,7 @@ def compare_scores(scores: Floats, recorded: Floats, queries: Sequence[str]) -> 
 
 
 def _check_scores(study: Study, run: ChosenRun, trial: TrialSpec, folder: Path) -> ScoreCheck:
-    """Compare the scores of a written model with those that the study recorded.
-
-    Raises:
-        MachineError: they differ by more than rounding, and both were computed in fp32 on a processor.
-    """
+    """Compare the scores of a written model with those that the study recorded."""
     plugin = get_trainable(run.specification)
     positions, scores = plugin.export_backend.score_with_export(trial, folder, "test", _CHECKED_PAIRS)
     recorded = read_scores(get_scores_path(study.folder, run.specification.id, "test"), "test").iloc[positions]
@@ -255,18 +252,11 @@ def _collect_facts(
         base=get_model_label(name),
         base_id=name if is_id else None,
         licence=read_licence(path),
-        settings=dict(_list_settings(specification.model_dump(mode="json"))),
+        settings={
+            setting: value if isinstance(value, str) else json.dumps(value)
+            for setting, value in flatten_settings(specification.model_dump(mode="json"))
+            if value not in (None, [], {}, "")
+        },
         versions=record.get("versions", {}),
         command=command,
     )
-
-
-def _list_settings(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return the settings of a specification by dotted name, without those that are unset."""
-    rows = list[tuple[str, str]]()
-    for name, value in values.items():
-        if isinstance(value, dict):
-            rows += _list_settings(value, f"{prefix}{name}.")
-        elif value not in (None, [], ""):
-            rows.append((prefix + name, value if isinstance(value, str) else json.dumps(value)))
-    return rows

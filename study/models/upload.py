@@ -1,6 +1,5 @@
 """Uploads an exported model: to the Hugging Face hub, and to W&B as an artifact of its run."""
 
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from study.config.schema import Study
 from study.models.chosen import ChosenRun
-from study.tracking.tracking_settings import PRIVATE_SETTINGS
+from study.tracking.tracking_settings import PRIVATE_SETTINGS, prepare_client_folder
 from study.utils.error_text import redact, summarize_server_error
 from trainables.utils.errors import MachineError, UserError
 
@@ -29,10 +28,6 @@ def check_repository(name: str) -> None:
 
 def push_to_hub(folder: Path, name: str) -> str:
     """Upload a folder to a repository, which is created as a private one if it does not exist.
-
-    Args:
-        folder: folder of the model.
-        name: OWNER/NAME.
 
     Returns:
         The URL of the repository.
@@ -83,11 +78,7 @@ def log_artifacts(study: Study, runs: Sequence[ChosenRun], folders: Sequence[Pat
 
 
 def _log_model(study: Study, run: ChosenRun, folder: Path) -> str:
-    local = study.folder / "wandb"
-    local.mkdir(exist_ok=True)
-    for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
-        os.environ[variable] = str(local / ".data")
-    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+    prepare_client_folder(study.folder / "wandb")
     import wandb
 
     name = f"model-{run.specification.id}"

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from records.run_record import read_run_record
 from study.config.schema import Study
+from study.folder.kept_models import MODELS_FOLDER, open_kept_models
 from study.models.chosen import ChosenRun, make_trial
-from study.records.kept_models import MODELS_FOLDER, open_kept_models
-from study.records.run_record import read_run_record
 from trainables.specs.base import RunSpec
 from trainables.specs.checkpoint_chain import checkpoint_key
 from trainables.specs.environment import detect_environment
@@ -62,11 +62,7 @@ def _find_weights(study: Study, specification: RunSpec, log: Callable[[str], Non
 
 
 def _check_environment(run: ChosenRun) -> None:
-    """Refuse to train again where the weights would be others.
-
-    Raises:
-        UserError: the processor or a library differs from that of the run.
-    """
+    """Refuse to train again where the weights would be others."""
     before = run.specification.environment
     assert before is not None
     now = detect_environment(before.device_type)

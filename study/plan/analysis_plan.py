@@ -4,13 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.data.results import SETUP_KEY
+from records.plan_file import PLAN_FILE, RESTORE_HINT, SETUP_KEY, read_plan
+from records.run_record import has_test_scores
 from study.config.loader import Study
-from study.config.spaces import list_hyperparameters, list_unused_settings
+from study.config.spaces import list_hyperparameters
 from study.config.systems import UNTRAINED, get_baseline, get_systems, list_default_comparisons, list_trained_scores
 from study.plan.diff import list_changed_settings
-from study.records.plan_file import PLAN_FILE, RESTORE_HINT, read_plan
-from study.records.run_record import has_test_scores
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
@@ -41,7 +40,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
         families.append(family | {"split": "dev"})
     excluded = dict.fromkeys(("tracking", "resources", "trial", "output", "cache", "expected"), True)
-    settings = public.model_dump(mode="json", exclude={**excluded, "search": list_unused_settings(study)})
+    settings = public.model_dump(mode="json", exclude=excluded)
     return {
         "study": study.name,
         "version": 1,
@@ -64,7 +63,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "margin": study.analysis.margin,
         "group_size": study.confirm.group_size,
         "seed_variance": study.analysis.seeds,
-        "scorer_seed": study.curriculum.seed if list_trained_scores(study) else None,
+        "scorer_seed": study.scorer_seed if list_trained_scores(study) else None,
         "label_noise": study.task.describe_label_noise(),
         "first_stage": asdict(first_stage) if first_stage else None,
         "compared": _describe_compared(study, study.search.compare) if study.search.compare else None,
@@ -95,15 +94,11 @@ def _build_families(study: Study, comparisons: list[list[str]]) -> list[dict[str
 def check_folder(study: Study, folder: Path) -> None:
     """Check that a folder is empty or belongs to this study, before any computation starts.
 
-    Args:
-        study: the study.
-        folder: folder for its results; it need not exist.
-
     Raises:
         UserError: if the folder contains results of another study, results without a plan, or other files.
     """
     if (folder / PLAN_FILE).is_file():
-        earlier = read_plan(folder / PLAN_FILE)
+        earlier = read_plan(folder / PLAN_FILE).document
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
     elif any(folder.glob("runs/*/record.json")):
@@ -159,7 +154,7 @@ def register_plan(
     check_folder(study, folder)
     plan, changes = build_plan(study, model_digest, data), list[str]()
     if (folder / PLAN_FILE).is_file():
-        earlier = read_plan(folder / PLAN_FILE)
+        earlier = read_plan(folder / PLAN_FILE).document
         plan["version"] = earlier["version"]
         added = earlier.get("exploratory", [])
         if added:
@@ -195,7 +190,7 @@ def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) 
     check_folder(study, folder)
     if not (folder / PLAN_FILE).is_file():
         return
-    earlier = read_plan(folder / PLAN_FILE)
+    earlier = read_plan(folder / PLAN_FILE).document
     settings, curriculum, training = earlier["settings"], study.curriculum, study.training
     if training.precision == "auto":
         training = training.model_copy(update={"precision": settings["training"]["precision"]})
@@ -229,6 +224,6 @@ def _reject_late_changes(plan: dict[str, Any], earlier: dict[str, Any], folder: 
 
 def _separate_comparisons(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings by section, with the comparisons that the study names as a section of their own."""
-    analysis = dict(settings["analysis"])
-    comparisons = analysis.pop("comparisons")
-    return settings | {"analysis": analysis, _COMPARISONS: comparisons}
+    declared = dict(settings["analysis"])
+    comparisons = declared.pop("comparisons")
+    return settings | {"analysis": declared, _COMPARISONS: comparisons}

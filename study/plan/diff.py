@@ -11,17 +11,12 @@ _MAX_VALUE_LENGTH = 60
 def list_changed_settings(old_plan: Mapping[str, Any], new_plan: Mapping[str, Any]) -> list[str]:
     """Return every changed setting as text, such as `search.epsilon [0.1] -> [0.2]`.
 
-    Args:
-        old_plan: the stored plan.
-        new_plan: the current plan, from `study.plan.analysis_plan.build_plan`.
-
     Example:
         >>> list_changed_settings({"settings": {"seeds": [1]}}, {"settings": {"seeds": [1, 2]}})
         ['seeds [1] -> [1, 2]']
     """
     before, after = (
-        {name: value for key in ("settings", "data") for name, value in _flatten(key, plan)}
-        for plan in (old_plan, new_plan)
+        dict(flatten_settings({key: plan.get(key) for key in ("settings", "data")})) for plan in (old_plan, new_plan)
     )
     names = [*before, *(name for name in after if name not in before)]
     return [
@@ -31,13 +26,18 @@ def list_changed_settings(old_plan: Mapping[str, Any], new_plan: Mapping[str, An
     ]
 
 
-def _flatten(name: str, values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    value, full = values.get(name), f"{prefix}{name}"
-    if isinstance(value, Mapping) and value:
-        for inner in value:
-            yield from _flatten(inner, value, f"{full}.")
-    else:
-        yield full, value
+def flatten_settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables by dotted name; an empty table counts as a value.
+
+    Example:
+        >>> dict(flatten_settings({"seeds": [1], "search": {"epsilon": [0.1], "hours": None}}))
+        {'seeds': [1], 'search.epsilon': [0.1], 'search.hours': None}
+    """
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten_settings(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def _format_value(values: Mapping[str, Any], name: str) -> str:

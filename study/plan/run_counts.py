@@ -64,7 +64,7 @@ def count_runs(study: Study, proposals: Mapping[str, int] | None = None) -> list
     rows.append(SystemRuns(UNTRAINED, 1, n_seeds, 1, n_fresh, n_tests, 0))
     if (baseline := get_baseline(study)) not in proposals:
         rows.append(SystemRuns(baseline, 1, n_seeds, 1, n_fresh, n_tests, length))
-    confirmed = 1 if study.has_serving_seeds else 2
+    confirmed = 1 if study.reuses_search_seeds else 2
     rows += (SystemRuns(name, n, n_seeds, confirmed, n_fresh, n_tests, length) for name, n in proposals.items())
     if list_trained_scores(study):
         rows.append(SystemRuns(SCORER, 1, 1, 0, 0, 1, scorer_length))

@@ -19,18 +19,10 @@ from trainables.specs.checkpoint_chain import Segment, split_into_segments
 
 
 class Bounds(NamedTuple):
-    """Minimum and maximum over everything that a search may propose.
-
-    Example:
-        >>> print(Bounds(64, 128), Bounds(64, 64), sep=", ")
-        64 to 128, 64
-    """
+    """Minimum and maximum over everything that a search may propose."""
 
     low: int
     high: int
-
-    def __str__(self) -> str:
-        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
 
 
 def count_distinct_instances(variants: Iterable[BaseSmoothing], total: int, batch_size: int) -> int:
@@ -75,10 +67,11 @@ def bound_instances_with_sharing(study: Study) -> Bounds:
     Example:
         >>> from study.config.loader import load_study
         >>> settings = ["training.instances=640", "seeds=[1]", 'variants=["BERT", "T-LS"]', "search.epsilon=[0.2]"]
-        >>> print(bound_instances_with_sharing(load_study("quick", [*settings, "search.switch=[0.25, 0.5, 0.75]"])))
-        2080
-        >>> print(bound_instances_with_sharing(load_study("quick", [*settings, "search.switch=[0.2, 0.4, 0.6, 0.8]"])))
-        1024 to 2560
+        >>> bound_instances_with_sharing(load_study("quick", settings))
+        Bounds(low=2080, high=2080)
+        >>> settings.append("search.schedule_settings.switch=[0.2, 0.4, 0.6, 0.8]")
+        >>> bound_instances_with_sharing(load_study("quick", settings))
+        Bounds(low=1024, high=2560)
     """
     low, high = bound_instances_without_sharing(study)
     proposals, fresh = count_proposals(study), len(study.fresh_seeds)
@@ -97,12 +90,11 @@ def _count_saved_by_whole_grid(study: Study) -> int:
     training, by_setting = study.training, dict[tuple[Any, ...], list[BaseSmoothing]]()
     for name, system in get_systems(study).items():
         for params in make_system_space(study, name).points:
-            size = dict(params.optimisation).get("batch_size", training.batch_size)
             smoothing = study.study_type.make_smoothing(system.variant, dict(params.smoothing))
-            by_setting.setdefault((size, params.optimisation, params.curriculum), []).append(smoothing)
+            by_setting.setdefault((params.optimisation, params.curriculum), []).append(smoothing)
     return sum(
-        len(runs) * training.instances - count_distinct_instances(runs, training.instances, size)
-        for (size, *_), runs in by_setting.items()
+        len(runs) * training.instances - count_distinct_instances(runs, training.instances, training.batch_size)
+        for runs in by_setting.values()
     )
 
 
@@ -112,8 +104,7 @@ def _get_longest_shareable_segment(study: Study) -> int:
     That is everything if several switch points fall into one batch, or one of them at the start of training.
     """
     search, total = study.search, study.training.instances
-    longest = 0
-    for size in search.batch_size or (study.training.batch_size,):
-        cuts = [min(compute_switch_instances(share, total, size), total) for share in search.smoothing_grid["switch"]]
-        longest = max(longest, *cuts) if len({0, *cuts}) > len(cuts) else total
+    size, shares = study.training.batch_size, search.smoothing_grid["switch"]
+    cuts = [min(compute_switch_instances(share, total, size), total) for share in shares]
+    longest = max(cuts) if len({0, *cuts}) > len(cuts) else total
     return longest if "two_stage" in search.schedule else 0

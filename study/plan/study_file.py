@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from records.plan_file import STUDY_FILE
 from study.config.schema import Study
-from study.records.plan_file import STUDY_FILE
 from study.utils.console import print_line
 from trainables.utils.files import get_last_name, read_head, write_atomically
 
@@ -29,12 +29,7 @@ _PLACES: Any = {"tracking": True, "output": True, "cache": True, "resources": {"
 
 
 def write_study_file(study: Study, folder: Path) -> None:
-    """Write a study to the study's folder, unless the folder has the same file or one of the user.
-
-    Args:
-        study: the study as the command line describes it.
-        folder: folder of its results.
-    """
+    """Write a study to the study's folder, unless the folder has the same file or one of the user."""
     path, content = folder / STUDY_FILE, format_study_file(study)
     if os.path.lexists(path) and not (path.is_file() and read_head(path).startswith(_TITLE)):
         print_line(f"{path} is not from a study that was run, and stays as it is")
@@ -48,9 +43,6 @@ def format_study_file(study: Study) -> str:
 
     Paths are relative to the working folder or to ~. Other places on this machine are environment variables, such as
     ${STUDY_TASK_PATH} for task.path.
-
-    Args:
-        study: the study as the command line describes it.
 
     Example:
         >>> from study.config.loader import load_study

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from study.config.schema import Study
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from trainables.utils.files import read_json, write_json
 
 

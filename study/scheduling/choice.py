@@ -1,39 +1,73 @@
-"""Chooses by the metric of a study: the mean of a configuration over its seeds on the development set."""
+"""Means of configurations over their seeds on the development set, and the choice by them."""
 
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from study.records.run_store import RunStore
-from study.scheduling.trials import Configuration
+import numpy as np
+
+from records.run_record import Split
+from study.folder.run_store import RunStore
+from study.scheduling.trials import PlannedConfiguration
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.specs.base import RunSpec
+from trainables.utils.arrays import Floats
 
 
-def compute_mean(item: Configuration, store: RunStore, metric: str) -> float | None:
+def compute_mean(item: PlannedConfiguration, store: RunStore, metric: str) -> float | None:
     """Return the mean of a dev metric over all seeds, or None if a seed failed or is missing."""
-    values = [_get_value(store, run.id, metric) for run in item.runs]
-    return fmean(value for value in values if value is not None) if None not in values else None
+    is_complete = all(store.is_finished(run.id) for run in item.runs)
+    return compute_mean_of_finished(item, store, metric) if is_complete else None
 
 
-def compute_mean_of_finished(item: Configuration, store: RunStore, metric: str) -> float | None:
+def compute_mean_of_finished(item: PlannedConfiguration, store: RunStore, metric: str) -> float | None:
     """Return the mean of a dev metric over the finished seeds, or None if no seed finished."""
-    values = [_get_value(store, run.id, metric) for run in item.runs]
-    finished = [value for value in values if value is not None]
-    return fmean(finished) if finished else None
+    values = [_get_value(store, run.id, metric) for run in item.runs if store.is_finished(run.id)]
+    return fmean(values) if values else None
 
 
-def select_best(items: Iterable[Configuration], store: RunStore, metric: str) -> dict[str, Configuration]:
-    """Return the best complete configuration of each system on the development set, the first on a tie.
+def collect_per_query(runs: Sequence[RunSpec], store: RunStore, metric: str, split: Split = "dev") -> Floats | None:
+    """Return a metric of each query for several runs.
+
+    Returns:
+        (runs, queries) values, or None if one of the runs is not finished.
+    """
+    if not all(store.is_finished(run.id, split) for run in runs):
+        return None
+    return np.stack([store.compute_per_query(run.id, metric, split) for run in runs])
+
+
+def extrapolate_mean(
+    item: PlannedConfiguration, seeds: int, complete: Sequence[PlannedConfiguration], store: RunStore, metric: str
+) -> float | None:
+    """Estimate the mean that a pruned configuration would have over all seeds.
+
+    The estimate adds the mean difference between all seeds and the first seeds of the complete configurations.
 
     Args:
-        items: configurations of one or several systems.
+        item: the pruned configuration.
+        seeds: number of seeds that it got.
+        complete: configurations that have all their seeds.
         store: the run records.
-        metric: metric of the study.
+        metric: name of the metric.
+
+    Returns:
+        The estimated mean, or None if one of its runs is not finished.
+    """
+    own_values = collect_per_query(item.runs[:seeds], store, metric)
+    if own_values is None:
+        return None
+    others = (collect_per_query(other.runs, store, metric) for other in complete)
+    shifts = [float(values.mean() - values[:seeds].mean()) for values in others if values is not None]
+    return float(own_values.mean()) + (sum(shifts) / len(shifts) if shifts else 0.0)
+
+
+def select_best(items: Iterable[PlannedConfiguration], store: RunStore, metric: str) -> dict[str, PlannedConfiguration]:
+    """Return the best complete configuration of each system on the development set, the first on a tie.
 
     Returns:
         The best configuration by system. Systems without a complete configuration are absent.
     """
-    best = dict[str, tuple[float, Configuration]]()
+    best = dict[str, tuple[float, PlannedConfiguration]]()
     for item in items:
         if (mean := compute_mean(item, store, metric)) is None:
             continue
@@ -44,8 +78,8 @@ def select_best(items: Iterable[Configuration], store: RunStore, metric: str) ->
 
 def select_best_run(runs: Sequence[RunSpec], store: RunStore, metric: str) -> RunSpec:
     """Return the finished run with the best value of a dev metric, the first on a tie; there must be one."""
-    values = [(run, value) for run in runs if (value := _get_value(store, run.id, metric)) is not None]
-    return max(values, key=lambda pair: _orient(pair[1], metric))[0]
+    finished = [run for run in runs if store.is_finished(run.id)]
+    return max(finished, key=lambda run: _orient(_get_value(store, run.id, metric), metric))
 
 
 def _orient(value: float, metric: str) -> float:
@@ -53,8 +87,6 @@ def _orient(value: float, metric: str) -> float:
     return -value if metric in LOWER_IS_BETTER else value
 
 
-def _get_value(store: RunStore, run_id: str, metric: str) -> float | None:
-    if not store.is_finished(run_id, "dev"):
-        return None
+def _get_value(store: RunStore, run_id: str, metric: str) -> float:
     value = store.get_metric(run_id, "dev", metric)
     return store.compute_overall(run_id, metric) if value is None else value

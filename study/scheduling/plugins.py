@@ -24,12 +24,7 @@ _CHOICES = (
 
 
 def list_plugins(specification: RunSpec, trainable: str) -> tuple[str, ...]:
-    """Return name and digest of the plug-ins that a run uses, in alphabetical order.
-
-    Args:
-        specification: the run.
-        trainable: name of its trainable.
-    """
+    """Return name and digest of the plug-ins that a run uses, in alphabetical order."""
     found = {STUDY_TYPES.find_plugin(trainable)}
     for registry, path in _CHOICES:
         value: object = specification

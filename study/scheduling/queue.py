@@ -18,7 +18,7 @@ RunCheckpoints = tuple[tuple[int, str], ...]
 """Instances and keys of the checkpoints of a run, in the order of training."""
 
 
-class _Entry(NamedTuple):
+class _QueuedTrial(NamedTuple):
     request: TrialRequest
     checkpoints: RunCheckpoints  # empty for a run that does not train
     depends_on: str | None  # id of the run that must end before this one starts
@@ -59,8 +59,8 @@ class TrialQueue:
         self, list_checkpoints: Callable[[RunSpec], RunCheckpoints], count_rounds_left: Callable[[str], int]
     ) -> None:
         self._list_checkpoints, self._count_rounds_left = list_checkpoints, count_rounds_left
-        self._queue: dict[str, _Entry] = {}
-        self._running: dict[str, _Entry] = {}
+        self._queue: dict[str, _QueuedTrial] = {}
+        self._running: dict[str, _QueuedTrial] = {}
         self._numbers = count()
         self._finished_runs: list[RunSpec] = []  # runs with checkpoints that are not in _saved_keys yet
         self._saved_keys: set[str] = set()
@@ -86,7 +86,7 @@ class TrialQueue:
         number = self._queue[run.id].number if run.id in self._queue else next(self._numbers)
         if run.id in self._queue:
             self._remove(run.id)
-        entry = _Entry(request, checkpoints, run.curriculum.scorer if run.curriculum else None, number)
+        entry = _QueuedTrial(request, checkpoints, run.curriculum.scorer if run.curriculum else None, number)
         self._queue[run.id] = entry
         self._done[run.id] = max((stop for stop, key in checkpoints if key in self._saved_keys), default=0)
         for _, key in checkpoints:

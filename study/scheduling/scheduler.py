@@ -5,14 +5,13 @@ A scheduler does not depend on Ray.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from records.run_record import Split
 from study.config.schema import Study
 from study.config.systems import list_trained_scores
-from study.records.run_record import Split
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.queue import RunCheckpoints, TrialQueue
-from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs, TrialRequest
+from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs, TrialRequest
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty.cache import Action, get_difficulty_path
 from trainables.specs.base import RunSpec
@@ -29,6 +28,10 @@ class BaseScheduler(ABC):
         store: the run records of the study.
         plan_hash: hash of the plan, a label of every run.
         count_rounds_left: returns the number of remaining search rounds of a system, by its name.
+
+    Attributes:
+        scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
+        make_labels: returns the W&B config of a run, from its configuration and its specification.
     """
 
     def __init__(
@@ -42,15 +45,11 @@ class BaseScheduler(ABC):
         self.study, self.resolved, self.store, self.folder = study, resolved, store, store.folder
         self.metric = study.analysis.metric
         self._factory = ConfigurationFactory(study, resolved, plan_hash)
+        self.scorer, self.make_labels = self._factory.scorer, self._factory.make_labels
         self._checkpoints: dict[str, RunCheckpoints] = {}
         self._queue = TrialQueue(self._list_checkpoints, count_rounds_left)
         self._scorer_actions: set[str] = set()  # actions of the scoring run that were queued in this start
         self._failed_evaluations: set[tuple[str, Split]] = set()  # evaluations that used up their tries in this start
-
-    @property
-    def scorer(self) -> Configuration:
-        """Configuration of the scoring run, whose model computes the difficulty scores that need one."""
-        return self._factory.scorer
 
     @property
     def scorer_failed(self) -> bool:
@@ -59,7 +58,7 @@ class BaseScheduler(ABC):
 
     @property
     @abstractmethod
-    def configurations(self) -> list[Configuration]:
+    def configurations(self) -> list[PlannedConfiguration]:
         """All configurations so far."""
 
     @property
@@ -93,10 +92,6 @@ class BaseScheduler(ABC):
         else:
             self._failed_evaluations.add((run.id, request.split))
 
-    def make_labels(self, configuration: Configuration, run: RunSpec) -> dict[str, Any]:
-        """Return the W&B config of a run."""
-        return self._factory.make_labels(configuration, run)
-
     def list_checkpoint_keys(self, run: RunSpec) -> tuple[str, ...]:
         """Return the keys of a run's checkpoints in the order of training."""
         return tuple(key for _, key in self._list_checkpoints(run))
@@ -110,7 +105,7 @@ class BaseScheduler(ABC):
             self._checkpoints[run.id] = tuple((stop, checkpoint_key(run, stop)) for stop in stops)
         return self._checkpoints[run.id]
 
-    def _enqueue(self, runs: Iterable[tuple[Configuration, RunSpec]], action: str) -> None:
+    def _enqueue(self, runs: Iterable[tuple[PlannedConfiguration, RunSpec]], action: str) -> None:
         """Queue the runs that are not finished, queued or given up."""
         split: Split = "dev" if action == "train" else "test"
         for item, run in runs:
@@ -136,13 +131,13 @@ class BaseScheduler(ABC):
             self._scorer_actions.add(action)
             self._queue.add(self._factory.make_request(item, item.runs[0], action))
 
-    def _list_scorers(self) -> list[Configuration]:
+    def _list_scorers(self) -> list[PlannedConfiguration]:
         """Return the scoring run in a list, or an empty list if this study does not run it."""
         if not list_trained_scores(self.study):
             return []
         scorer = self.scorer
         return [scorer] if self._scorer_actions or self.store.get_state(scorer.runs[0].id) is not None else []
 
-    def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
+    def _is_given_up(self, item: PlannedConfiguration, run: RunSpec) -> bool:
         """Return whether an unfinished run must not be tried again."""
         return False

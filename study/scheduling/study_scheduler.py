@@ -9,40 +9,36 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from analysis.comparisons.declared import Evaluate
-from analysis.comparisons.looks import Looks, take_looks
-from analysis.data.plan import Plan
+from analysis.comparisons.interim_results import InterimTests, make_interim_tests
+from records.plan import Plan
+from records.run_record import Split, has_test_scores
 from search_spaces.search import SeedAveragedSearch
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
 from study.config.systems import get_baseline, get_systems
+from study.folder.kept_models import is_model_kept
+from study.folder.run_store import RunStore
 from study.plan.run_counts import SCORER, count_runs
-from study.records.kept_models import is_model_kept
-from study.records.run_record import Split, has_test_scores
-from study.records.run_store import RunStore
-from study.scheduling.choice import select_best, select_best_run
-from study.scheduling.evaluation import make_test_evaluate
+from study.scheduling.choice import collect_per_query, select_best, select_best_run
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.search_loop import SystemSearch
 from study.scheduling.sweep_trials import freeze_sweep_trials, read_frozen_ids
-from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest, get_role
+from study.scheduling.trials import PlannedConfiguration, ResolvedInputs, TrialRequest, get_role
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.specs.base import RunSpec
 from trainables.storage.base import RESUME_FOLDER
+from trainables.utils.arrays import Floats
 
 Phase = Literal["search", "confirm", "test"]
 
 
 class StudyScheduler(BaseScheduler):
-    """Scheduler of a whole study.
+    """Scheduler of a whole study; the other arguments are those of `BaseScheduler`.
 
     Args:
-        study: the study, with its training length in instances.
-        resolved: data, model and environment of the study.
-        store: the run records of the study.
-        plan_hash: hash of the plan, a label of every run.
         find_exhausted_budget: returns the key of an exhausted time budget, or None; called before each search round.
-        previous_log: logs of the searches from an earlier start, by system (`study.records.search_log`).
+        previous_log: logs of the searches from an earlier start, by system (`records.search_log`).
         sweep_params: systems and hyperparameters of the configurations that W&B sweeps have started
             (`study.scheduling.sweep_trials`). They get all their seeds, and the study chooses from them as it chooses
             from the proposals of its searches. Once test scores exist, only those that the study chose from count.
@@ -69,8 +65,8 @@ class StudyScheduler(BaseScheduler):
         self._phase: Phase = "search"
         self._plan, self._group = plan, 0
         self._has_test_scores = has_test_scores(store.folder)
-        self._confirming: list[Configuration] = []
-        self.looks: Looks | None = None
+        self._confirming: list[PlannedConfiguration] = []
+        self.looks: InterimTests | None = None
         self.searches: dict[str, SystemSearch] = {}
         self._fixed = self._factory.make_reference_systems()
         counts = count_proposals(study)
@@ -84,13 +80,12 @@ class StudyScheduler(BaseScheduler):
         self._due_ids: dict[str, list[str]] = {}  # by system, ids of the due runs, without some that have ended
         self._swept = self._make_sweep_configurations(sweep_params)
         self._enqueue(((item, run) for item in [*self._fixed, *self._swept] for run in item.runs), "train")
-        for name, search in self.searches.items():
-            search.begin()
+        for name in self.searches:
             self._enqueue_due_runs(name)
         self._advance()
 
     @property
-    def configurations(self) -> list[Configuration]:
+    def configurations(self) -> list[PlannedConfiguration]:
         """All configurations so far.
 
         These are the systems without a search, the proposals, the other sweep configurations, those under confirmation
@@ -109,14 +104,11 @@ class StudyScheduler(BaseScheduler):
         confirmed = len(self._confirming) or sum(row.confirmed for row in rows)
         searched = sum(row.configurations * row.seeds for row in rows)
         searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
-        dev = searched + confirmed * len(self.study.fresh_seeds) + self._n_scorer_trials
+        # The scoring run is trained and tested, unless another study did both.
+        is_own_scorer = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
+        n_scorer_trials = 2 if is_own_scorer and self._list_scorers() else len(self._scorer_actions)
+        dev = searched + confirmed * len(self.study.fresh_seeds) + n_scorer_trials
         return {"dev": dev, "test": sum(row.tests for row in rows)}
-
-    @property
-    def _n_scorer_trials(self) -> int:
-        """Number of trials of the scoring run: its training and its test, or 0 if another study did both."""
-        is_own_run = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
-        return 2 if is_own_run and self._list_scorers() else len(self._scorer_actions)
 
     @property
     def is_finished(self) -> bool:
@@ -128,7 +120,7 @@ class StudyScheduler(BaseScheduler):
         super().mark_ended(request)
         self._advance()
 
-    def select_winners(self) -> dict[str, Configuration]:
+    def select_winners(self) -> dict[str, PlannedConfiguration]:
         """Return the best complete configuration of each system on the development set, the first on a tie."""
         pruned = {key for search in self.searches.values() for key in search.pruned}
         items = [
@@ -136,7 +128,7 @@ class StudyScheduler(BaseScheduler):
         ]
         return select_best(items, self.store, self.metric)
 
-    def select_for_test(self) -> dict[str, Configuration]:
+    def select_for_test(self) -> dict[str, PlannedConfiguration]:
         """Return the configuration of each system for the test set, with fresh seeds if the study has them.
 
         In a sequential confirmation these are the seeds of the groups so far.
@@ -147,7 +139,7 @@ class StudyScheduler(BaseScheduler):
             for name, item in self.select_winners().items()
         }
 
-    def make_default_configuration(self, name: str) -> Configuration:
+    def make_default_configuration(self, name: str) -> PlannedConfiguration:
         """Create the default configuration of a searched system, even if the search did not propose it."""
         return self._factory.make_configuration(
             name, self.searches[name].search.space.list_default_configurations()[0], self.study.seeds, "search"
@@ -172,13 +164,10 @@ class StudyScheduler(BaseScheduler):
 
         They are finished runs of the configurations that are chosen at present.
         """
-        return self._list_models_to_keep(self.select_for_test())
-
-    def _list_models_to_keep(self, chosen: dict[str, Configuration]) -> list[tuple[str, RunSpec]]:
         choice, runs = self.study.output.models, list[tuple[str, RunSpec]]()
         if choice is None or self.study.study_type.trainable.export_module is None:
             return []
-        for name, item in chosen.items():
+        for name, item in self.select_for_test().items():
             wanted = [
                 run
                 for run in item.runs
@@ -205,16 +194,12 @@ class StudyScheduler(BaseScheduler):
         reachable = (run for search in self.searches.values() for item in search.iter_reachable() for run in item.runs)
         names = {key for run in [*waiting.values(), *reachable] for key in self.list_checkpoint_keys(run)}
         names |= {f"{RESUME_FOLDER}/{run_id}" for run_id in waiting}
-        chosen = self.select_for_test()
-        for item in [
-            *chosen.values(),
-            *self._list_scorers(),
-            *unfinished,
-        ]:  # a complete configuration that is not the best now will never be
+        # A complete configuration that is not the best now will never be.
+        for item in [*self.select_for_test().values(), *self._list_scorers(), *unfinished]:
             for run in item.runs:
                 if not self.store.is_finished(run.id, "test"):
                     names |= set(self.list_checkpoint_keys(run)[-1:])
-        return names | {self.list_checkpoint_keys(run)[-1] for _, run in self._list_models_to_keep(chosen)}
+        return names | {self.list_checkpoint_keys(run)[-1] for _, run in self.list_models_to_keep()}
 
     def _count_rounds_left(self, name: str) -> int:
         return self.searches[name].rounds_left if name in self.searches else 0
@@ -232,8 +217,7 @@ class StudyScheduler(BaseScheduler):
             count,
             settings.round_size,
             settings.sampler,
-            settings.seed,
-            "minimize" if self.metric in LOWER_IS_BETTER else "maximize",
+            direction="minimize" if self.metric in LOWER_IS_BETTER else "maximize",
         )
         return SystemSearch(
             search,
@@ -245,7 +229,7 @@ class StudyScheduler(BaseScheduler):
             previous_log,
         )
 
-    def _make_sweep_configurations(self, sweep_params: Sequence[tuple[str, Params]]) -> list[Configuration]:
+    def _make_sweep_configurations(self, sweep_params: Sequence[tuple[str, Params]]) -> list[PlannedConfiguration]:
         """Create the configurations of sweeps that may be chosen, except the systems without a search."""
         configurations = [
             self._factory.make_configuration(name, params, self.study.seeds, get_role(self.study, name))
@@ -257,7 +241,7 @@ class StudyScheduler(BaseScheduler):
         eligible = read_frozen_ids(self.folder) if self._has_test_scores else set(distinct)
         return [item for key, item in distinct.items() if key in eligible - known]
 
-    def _list_unproposed_swept(self) -> list[Configuration]:
+    def _list_unproposed_swept(self) -> list[PlannedConfiguration]:
         """Return the sweep configurations that the searches have not proposed so far."""
         proposed = (
             {item.id for search in self.searches.values() for item in search.configurations} if self._swept else set()
@@ -321,16 +305,25 @@ class StudyScheduler(BaseScheduler):
         """
         if self._plan is None or self._plan.group_size is None:
             return False
-        self.looks = take_looks(self._plan, self._make_evaluate)
+        self.looks = make_interim_tests(self._plan, self._make_evaluate)
         return not self.looks.is_over and len(self.looks.taken) == self._group + 1
 
     def _make_evaluate(self, plan: Plan) -> Evaluate:
-        """Return the function that evaluates the chosen configuration of a system on the test set."""
-        chosen, seeds = self.select_winners(), plan.get_seeds("test")
-        tested = {name: self._factory.with_seeds(item, seeds, "confirm") for name, item in chosen.items()}
-        return make_test_evaluate(tested, self.store)
+        """Return the function that evaluates the chosen configuration of a system on the test set.
 
-    def _select_for_confirmation(self) -> list[Configuration]:
+        It does so as the analysis does from the same records: None if one of its runs is not finished.
+        """
+        chosen, seeds = self.select_winners(), plan.get_seeds("test")
+
+        def evaluate(system: str, phase: str, metric: str) -> Floats | None:
+            runs = self._factory.with_seeds(chosen[system], seeds, "confirm").runs if system in chosen else ()
+            if not runs or not all(self.store.is_finished(run.id) for run in runs):
+                return None
+            return collect_per_query(runs, self.store, metric, "test")
+
+        return evaluate
+
+    def _select_for_confirmation(self) -> list[PlannedConfiguration]:
         """Return the chosen and the default configurations with the fresh seeds so far, if the study has any.
 
         If the study chooses nothing, there is no gain of a choice to compare with the defaults.
@@ -338,19 +331,19 @@ class StudyScheduler(BaseScheduler):
         seeds = [seed for seed in self._confirm_seeds_so_far if seed not in self.study.seeds]
         if not seeds:
             return []
-        searched = [] if self.study.has_serving_seeds else list(self.searches)
+        searched = [] if self.study.reuses_search_seeds else list(self.searches)
         defaults = [self.make_default_configuration(name) for name in searched]
         selected = [*self.select_winners().values(), *defaults]
         distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
         return [self._factory.with_seeds(item, seeds, "confirm") for item in distinct.values()]
 
-    def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
+    def _is_given_up(self, item: PlannedConfiguration, run: RunSpec) -> bool:
         """Return whether a failed run must not be tried again.
 
         A failed run of the search is retried only while there are no test scores, because these fix the choice. It is
         retried always if the study chooses nothing.
         """
-        if self.study.has_serving_seeds:
+        if self.study.reuses_search_seeds:
             return False
         is_searched = (item.name in self.searches or item in self._swept) and item.role != "confirm"
         return is_searched and self._has_test_scores and self.store.get_state(run.id, "dev") == "failed"

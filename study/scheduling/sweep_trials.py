@@ -11,7 +11,7 @@ from pathlib import Path
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.trial_params import parse_trial_params
-from study.scheduling.trials import Configuration
+from study.scheduling.trials import PlannedConfiguration
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json, write_json
 
@@ -19,7 +19,7 @@ SWEPT_FOLDER = "swept"
 _FROZEN_FILE = "closed.json"
 
 
-def register_sweep_trial(folder: Path, item: Configuration) -> None:
+def register_sweep_trial(folder: Path, item: PlannedConfiguration) -> None:
     """Save a configuration of a sweep in the folder of the study."""
     content = {"configuration_id": item.id, "variant": item.name, "values": item.params.values}
     path = folder / SWEPT_FOLDER / f"{item.id}.json"
@@ -59,10 +59,6 @@ def freeze_sweep_trials(folder: Path, ids: Iterable[str]) -> None:
     """Save the ids of the sweep configurations that the study has chosen from.
 
     Configurations that are swept after test scores exist cannot change the choice.
-
-    Args:
-        folder: folder of the study.
-        ids: ids of the configurations.
     """
     write_json(folder / SWEPT_FOLDER / _FROZEN_FILE, {"chosen_from": sorted(ids)}, with_checksum=True)
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from records.run_record import Split
 from search_spaces.curriculum import DEFAULTS
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_baseline, get_systems
-from study.records.run_record import Split
 from study.scheduling.plugins import list_plugins
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
@@ -50,7 +50,7 @@ class ResolvedInputs(NamedTuple):
     data_label: str = ""
 
 
-class Configuration(NamedTuple):
+class PlannedConfiguration(NamedTuple):
     """System with fixed hyperparameters, which runs with every seed.
 
     Attributes:
@@ -96,8 +96,6 @@ class ConfigurationFactory:
         plan_hash: hash of the plan, a label of every run.
 
     Attributes:
-        study: the study.
-        resolved: data, model and environment of the study.
         scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
     """
 
@@ -110,20 +108,13 @@ class ConfigurationFactory:
             Params(),
             self._no_smoothing,
             study.scorer_training,
-            [study.curriculum.seed],
+            [study.scorer_seed],
             "scorer",
             None,
         )
 
-    def make_configuration(self, name: str, params: Params, seeds: Sequence[int], role: Role) -> Configuration:
-        """Create the configuration of a system at fixed hyperparameters.
-
-        Args:
-            name: name of the system.
-            params: hyperparameters of the system.
-            seeds: seeds of the runs.
-            role: purpose of the configuration in the study.
-        """
+    def make_configuration(self, name: str, params: Params, seeds: Sequence[int], role: Role) -> PlannedConfiguration:
+        """Create the configuration of a system at fixed hyperparameters."""
         training = self.study.training.model_copy(update=dict(params.optimisation))
         smoothing = self.study.study_type.make_smoothing(self._systems[name].variant, dict(params.smoothing))
         smoothing = smoothing.for_task(self.study.task)
@@ -131,7 +122,7 @@ class ConfigurationFactory:
             name, params, smoothing, training, seeds, role, self._make_curriculum_settings(params)
         )
 
-    def make_reference_systems(self) -> list[Configuration]:
+    def make_reference_systems(self) -> list[PlannedConfiguration]:
         """Create the configurations of the untrained model and of the reference rankings, such as BM25."""
         training = self.study.training.model_copy(update={"instances": 0})
         configurations = [
@@ -141,10 +132,10 @@ class ConfigurationFactory:
         ]
         for name, system in self.study.reference_rankings.items():
             run = self._make_specification(system=system, variant=self._no_smoothing)
-            configurations.append(Configuration(name, Params(), self._no_smoothing, (run,), "baseline"))
+            configurations.append(PlannedConfiguration(name, Params(), self._no_smoothing, (run,), "baseline"))
         return configurations
 
-    def with_seeds(self, configuration: Configuration, seeds: Sequence[int], role: Role) -> Configuration:
+    def with_seeds(self, configuration: PlannedConfiguration, seeds: Sequence[int], role: Role) -> PlannedConfiguration:
         """Return the configuration with other seeds and role; without seeds, it is returned unchanged."""
         if configuration.runs[0].seed is None:
             return configuration
@@ -161,14 +152,8 @@ class ConfigurationFactory:
             sorted({compute_switch_instances(share, training.instances, training.batch_size) for share in shares})
         )
 
-    def make_request(self, configuration: Configuration, run: RunSpec, action: str) -> TrialRequest:
-        """Create the trial request of a run.
-
-        Args:
-            configuration: the configuration of the run.
-            run: the run.
-            action: "train" for the training and dev evaluation, "test" for the test evaluation.
-        """
+    def make_request(self, configuration: PlannedConfiguration, run: RunSpec, action: str) -> TrialRequest:
+        """Create the trial request of a run; `action` is "train", with the dev evaluation, or "test"."""
         study, curriculum = self.study, run.curriculum
         trial = TrialSpec.model_validate(
             {
@@ -188,7 +173,7 @@ class ConfigurationFactory:
         )
         return TrialRequest(trial, self.make_labels(configuration, run))
 
-    def make_labels(self, configuration: Configuration, run: RunSpec) -> dict[str, Any]:
+    def make_labels(self, configuration: PlannedConfiguration, run: RunSpec) -> dict[str, Any]:
         """Return the W&B config of a run, with all keys that a user may want to group by."""
         return {
             "study": self.study.name,
@@ -218,7 +203,7 @@ class ConfigurationFactory:
         seeds: Sequence[int],
         role: Role,
         curriculum: CurriculumSettings | None,
-    ) -> Configuration:
+    ) -> PlannedConfiguration:
         assert training.epochs is None  # the id of a run is a hash of its instances
         first = self._make_specification(
             model=self._model,
@@ -229,7 +214,7 @@ class ConfigurationFactory:
             environment=self.resolved.environment,
         )
         runs = tuple(first.model_copy(update={"seed": seed}) for seed in seeds)
-        return Configuration(name, params, smoothing, runs, role, curriculum)
+        return PlannedConfiguration(name, params, smoothing, runs, role, curriculum)
 
     def _make_specification(self, **parts: Any) -> RunSpec:
         study = self.study

@@ -44,9 +44,7 @@ class SuiteFile(Settings):
     study: _TABLE = Field(default={})
     """Settings of all studies, which replace those of the base."""
     axes: Annotated[
-        dict[Label, Annotated[dict[Label, _TABLE], Field(min_length=1)]],
-        Field(min_length=1),
-        expect(_AXES),
+        dict[Label, Annotated[dict[Label, _TABLE], Field(min_length=1)]], Field(min_length=1), expect(_AXES)
     ]
     """Axes, such as task or model: for each value a label and the settings that it stands for.
 
@@ -68,10 +66,6 @@ class SuiteFile(Settings):
 
 def parse_suite_file(source: str, data: Mapping[str, Any]) -> SuiteFile:
     """Validate the content of a suite file.
-
-    Args:
-        source: name of the file, for messages.
-        data: its content.
 
     Raises:
         UserError: if something is wrong; the message has one line for each error.

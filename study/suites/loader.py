@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatch
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from records.plan_file import STUDY_FILE
+from records.suite_plan import PublishedResults
 from study.config.loader import load_layered_study, load_study
 from study.config.schema import Study
 from study.config.sources import (
@@ -20,16 +23,17 @@ from study.config.sources import (
     parse_override,
     read_toml,
 )
-from study.records.plan_file import STUDY_FILE
 from study.suites.file import SuiteExpectations, SuiteFile, parse_suite_file
-from study.suites.published import Published, read_published
+from study.suites.published import read_published
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
 
-_SHARED = ("trainable", "resources", "cache")
-"""Settings that all studies of a suite have in common, because their trials run as one pool."""
-_OUTPUT_KEYS = ("folder", "remote")
-"""Keys of [output] that the suite decides for its studies."""
+_SHARED = (
+    "trainable", "resources", "cache", "analysis.alpha", "analysis.correction", "analysis.margin", "training.threads",
+)  # fmt: skip
+"""Settings that all studies of a suite have in common, because they share the machines and are reported as one."""
+_OWN_KEYS = ("name", "output.folder", "output.remote", "tracking.project")
+"""Settings that a suite has itself, and from which it makes those of its studies."""
 Layer = tuple[str, dict[str, Any]]
 """Name of a place for messages, and the settings that it gives as nested tables."""
 
@@ -69,7 +73,7 @@ class Suite(NamedTuple):
     axes: dict[str, list[str]]
     planned: tuple[SuiteStudy, ...]
     studies: tuple[SuiteStudy, ...]
-    published: Published | None
+    published: PublishedResults | None
     expected: SuiteExpectations = SuiteExpectations()
 
 
@@ -107,22 +111,22 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
     Raises:
         UserError: if something is wrong; the message has one line for each error.
     """
-    own, others = _OwnSettings(), list[str]()
-    for override in overrides:
-        if not own.take_override(override):
-            others.append(override)
-    data = read_toml(source)
-    file = parse_suite_file(source, data if own.name is None else {**data, "name": own.name})
+    own, others = _split_overrides(overrides)
+    file = parse_suite_file(source, read_toml(source) | ({"name": own["name"]} if "name" in own else {}))
     columns = file.columns or ("task" if "task" in file.axes else next(iter(file.axes)))
     if columns not in file.axes:
         raise UserError(f"{source}: columns", repr(columns), f"an axis: {', '.join(file.axes)}")
-    common = [*_read_base(source, file), own.take_layer((f"{source}: study", deepcopy(file.study)))]
-    folder = Path(os.path.expanduser(own.output.get("folder") or f"results/{file.name}")).absolute()
+    place, shared = f"{source}: study", deepcopy(file.study)
+    own = _take_own_settings(place, shared) | own  # the command line comes first
+    if "name" in file.study:
+        raise UserError(f"{place}: name", repr(file.study["name"]), "none here; the suite has a key name of its own")
+    common = [*_read_base(source, file), (place, shared)]
+    folder = Path(os.path.expanduser(own.get("output.folder") or f"results/{file.name}")).absolute()
     planned, studies = list[SuiteStudy](), list[SuiteStudy]()
     combinations = {_make_key(labels): labels for labels in _list_combinations(source, file)}
     for key, labels in combinations.items():
         layers = [*common, *_list_axis_layers(source, file, labels)]
-        layers.append((f"{source}: {key}", own.make_study_settings(file.name, folder, key)))
+        layers.append((f"{source}: {key}", _make_study_settings(file.name, folder, own, key)))
         is_selected = not selected or any(fnmatch(key, pattern) for pattern in selected)
         planned.append(SuiteStudy(key, labels, load_layered_study(layers, others, is_draft=True)))
         if is_selected:
@@ -137,81 +141,48 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
     return Suite(file.name, folder, columns, axes, tuple(planned), tuple(studies), published, file.expected)
 
 
-class _OwnSettings:
-    """Settings of a study file that a suite has itself, and from which it makes those of its studies.
-
-    Attributes:
-        name: name of the suite, if the command line gives one.
-        output: folder of the suite and place of the remote copies, as far as they are given.
-        project: W&B project, if one is given.
-    """
-
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self.output: dict[str, str | None] = {}
-        self.project: str | None = None
-        self._given: dict[str, str] = {}
-
-    def take_override(self, override: str) -> bool:
-        """Take a setting of the command line, if it is one of the suite, and return whether it is.
-
-        Raises:
-            UserError: if its value is none that the suite can have, or it was given before with another value.
-        """
+def _split_overrides(overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings of the command line that a suite has itself, by dotted key, and the other overrides."""
+    own, others = dict[str, Any](), list[str]()
+    for override in overrides:
         key = override.partition("=")[0].strip()
-        section, _, name = key.partition(".")
-        if key not in ("name", "output", "tracking.project") and not (section == "output" and name in _OUTPUT_KEYS):
-            return False
-        if self._given.setdefault(key, override) != override:
-            raise UserError(f"{COMMAND_LINE}: {key}", f"given twice, also as {self._given[key]!r}", "one value")
+        if key not in (*_OWN_KEYS, "output"):
+            others.append(override)
+            continue
         nested = parse_override(override)
-        if key == "name":
-            self.name = nested["name"]
-        else:
-            _, rest = self.take_layer((COMMAND_LINE, nested))
-            if any(rest.values()):
-                raise UserError(f"{COMMAND_LINE}: {key}", repr(rest), f"a table of {', '.join(_OUTPUT_KEYS)}")
-        return True
-
-    def take_layer(self, layer: Layer) -> Layer:
-        """Take the settings of the suite out of those that a place gives for all studies, and return the rest.
-
-        What was taken before stays: the command line comes first.
-
-        Raises:
-            UserError: if a value is no text, or the place names the studies.
-        """
-        place, data = layer
-        if "name" in data:
-            raise UserError(f"{place}: name", repr(data["name"]), "none here; the name of the suite is its key name")
-        sections = {name: data.get(name, {}) for name in ("output", "tracking")}
-        for name, section in sections.items():
-            if not isinstance(section, dict):
-                raise UserError(f"{place}: {name}", repr(section), "a table of keys")
-        output, tracking = sections.values()
-        for key in [key for key in output if key in _OUTPUT_KEYS]:
-            self.output.setdefault(key, _check_text(f"{place}: output.{key}", output.pop(key)))
-        if "project" in tracking:
-            project = _check_text(f"{place}: tracking.project", tracking.pop("project"))
-            self.project = self.project or project
-        return layer
-
-    def make_study_settings(self, suite: str, folder: Path, key: str) -> dict[str, Any]:
-        """Return the settings of one study that follow from those of the suite."""
-        output = {"folder": str(folder / key)}
-        if remote := self.output.get("remote"):
-            output["remote"] = f"{remote.rstrip('/')}/{key}"
-        return {
-            "name": f"{suite}-{key}",
-            "output": output,
-            "tracking": {"project": self.project or suite, "group": key},
-        }
+        given = _take_own_settings(COMMAND_LINE, nested)
+        if any(nested.values()):
+            raise UserError(f"{COMMAND_LINE}: {key}", repr(nested), "a table of folder, remote")
+        for name, value in given.items():
+            if own.setdefault(name, value) != value:
+                raise UserError(f"{COMMAND_LINE}: {name}", f"given twice, also as {own[name]!r}", "one value")
+    return own, others
 
 
-def _check_text(place: str, value: object) -> str | None:
-    if value is not None and not (isinstance(value, str) and value):
-        raise UserError(place, repr(value), "text of at least one character")
-    return expand_variables(value, place) if isinstance(value, str) else None
+def _take_own_settings(place: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Remove from nested tables the settings that a suite has itself, and return them by dotted key."""
+    own = dict[str, Any]()
+    for key in _OWN_KEYS:
+        section, _, name = key.rpartition(".")
+        table = data.get(section, {}) if section else data
+        if not isinstance(table, dict):
+            raise UserError(f"{place}: {section}", repr(table), "a table of keys")
+        if name in table:
+            value = own[key] = table.pop(name)
+            if isinstance(value, str) and value:
+                own[key] = expand_variables(value, f"{place}: {key}")
+            elif section and value is not None:
+                raise UserError(f"{place}: {key}", repr(value), "text of at least one character")
+    return own
+
+
+def _make_study_settings(suite: str, folder: Path, own: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the settings of one study that follow from those of the suite."""
+    output = {"folder": str(folder / key)}
+    if remote := own.get("output.remote"):
+        output["remote"] = f"{remote.rstrip('/')}/{key}"
+    tracking = {"project": own.get("tracking.project") or suite, "group": key}
+    return {"name": f"{suite}-{key}", "output": output, "tracking": tracking}
 
 
 def _read_base(source: str, file: SuiteFile) -> list[Layer]:
@@ -231,11 +202,7 @@ def _read_base(source: str, file: SuiteFile) -> list[Layer]:
 
 
 def _list_axis_layers(source: str, file: SuiteFile, labels: Mapping[str, str]) -> list[Layer]:
-    """Return the settings of the labels of a study.
-
-    Raises:
-        UserError: if they contain a setting that all studies have in common.
-    """
+    """Return the settings of the labels of a study."""
     layers = [(f"{source}: axes.{axis}.{label}", file.axes[axis][label]) for axis, label in labels.items()]
     for place, data in layers:
         tracking = data.get("tracking")
@@ -247,11 +214,7 @@ def _list_axis_layers(source: str, file: SuiteFile, labels: Mapping[str, str]) -
 
 
 def _list_combinations(source: str, file: SuiteFile) -> Iterator[dict[str, str]]:
-    """Yield the labels of each study by axis, in the order of the file.
-
-    Raises:
-        UserError: if a label of `skip` is unknown, nothing is left, or two studies would have the same key or none.
-    """
+    """Yield the labels of each study by axis, in the order of the file."""
     for skipped in file.skip:
         for axis, label in skipped.items():
             if label not in file.axes.get(axis, {}):
@@ -278,26 +241,14 @@ def _make_key(labels: Mapping[str, str]) -> str:
 
 
 def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
-    """Check that the studies can run as one pool and be reported as one.
-
-    Raises:
-        UserError: a study differs in a setting that all must have in common, or has a budget in hours, which would
-            count the time of the others.
-    """
+    """Check that the studies can share the machines and be reported as one."""
     first = studies[0]
     for each in studies:
         for name in _SHARED:
-            own, expected = getattr(each.study, name), getattr(first.study, name)
+            own, expected = (attrgetter(name)(study) for study in (each.study, first.study))
             if own != expected:
                 found = f"{_show(own)} in {each.key}, {_show(expected)} in {first.key}"
                 raise UserError(f"{source}: {name}", found, "the same in all studies")
-        for name in ("alpha", "correction", "margin"):
-            if getattr(each.study.analysis, name) != getattr(first.study.analysis, name):
-                found = f"not that of {first.key} in {each.key}"
-                raise UserError(f"{source}: analysis.{name}", found, "the same in all studies")
-        if each.study.training.threads != first.study.training.threads:
-            found = f"{each.study.training.threads} in {each.key}, {first.study.training.threads} in {first.key}"
-            raise UserError(f"{source}: training.threads", found, "the same in all studies")
         if each.study.search.hours is not None:
             expected = "none in a suite, whose studies share the machines; search.gpu_hours counts those of one study"
             raise UserError(f"{source}: search.hours", each.study.search.hours, expected)
@@ -348,11 +299,7 @@ def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) 
 
 
 def _load_recorded_study(folder: Path, overrides: Sequence[str]) -> Study:
-    """Return the study whose results are in a folder. Its cache is the one next to the folder, if there is one.
-
-    Raises:
-        UserError: the folder has no copy of the study.
-    """
+    """Return the study whose results are in a folder. Its cache is the one next to the folder, if there is one."""
     file = folder / STUDY_FILE
     if not file.is_file():
         expected = "a folder of results of one study; rerun a study to write the file, or give its name"

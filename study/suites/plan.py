@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from analysis.data.plan import Plan
-from analysis.suites.plan import SuitePlan
+from records.plan import Plan
+from records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
+from records.run_record import has_test_scores
+from records.suite_plan import SuitePlan
 from study.plan.analysis_plan import build_plan
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
-from study.records.run_record import has_test_scores
 from study.suites.loader import Suite, SuiteStudy
 from study.utils.console import print_line
 from trainables.utils.errors import UserError
@@ -15,11 +15,7 @@ from trainables.utils.hashing import hash_json
 
 
 def build_suite_plan(suite: Suite) -> dict[str, Any]:
-    """Return the plan of a suite, with all studies of its file.
-
-    Args:
-        suite: the suite.
-    """
+    """Return the plan of a suite, with all studies of its file."""
     first = suite.studies[0].study.analysis
     document = {
         "suite": suite.name,
@@ -29,7 +25,7 @@ def build_suite_plan(suite: Suite) -> dict[str, Any]:
         "alpha": first.alpha,
         "correction": first.correction,
         "studies": [_describe_study(each) for each in suite.planned],
-        "published": suite.published.model_dump() if suite.published else None,
+        "published": suite.published,
     }
     return SuitePlan.model_validate(document).model_dump(mode="json")
 
@@ -55,9 +51,6 @@ def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
 
     A plan that differs from the existing one becomes its next version. Studies of the existing plan that the file no
     longer has stay in it. A study that joins when another one has test scores is marked as late.
-
-    Args:
-        suite: the suite.
     """
     plan, earlier = build_suite_plan(suite), _read_earlier(suite)
     if earlier:
@@ -65,7 +58,7 @@ def register_suite_plan(suite: Suite) -> tuple[dict[str, Any], str]:
     plan_hash = hash_json(plan)
     for folder in (suite.folder, *(each.study.folder for each in suite.studies)):
         try:
-            is_current = (folder / SUITE_FILE).is_file() and read_suite_plan(folder / SUITE_FILE) == plan
+            is_current = (folder / SUITE_FILE).is_file() and read_suite_plan(folder / SUITE_FILE).document == plan
         except UserError as error:
             print_line(f"{str(error).partition('; expected')[0]}; it is written again from a copy")
             is_current = False
@@ -104,17 +97,12 @@ def _continue_plan(plan: dict[str, Any], earlier: dict[str, Any], suite: Suite) 
 
 
 def _read_earlier(suite: Suite) -> dict[str, Any] | None:
-    """Return the plan of an earlier start: of the suite's folder, or a copy of it in the folder of a study.
-
-    Raises:
-        UserError: if no copy is undamaged.
-    """
+    """Return the plan of an earlier start: of the suite's folder, or a copy of it in the folder of a study."""
     plans, errors = list[dict[str, Any]](), list[UserError]()
     for folder in (suite.folder, *(suite.folder / each.key for each in suite.planned)):
         try:
-            plans.append(read_suite_plan(folder / SUITE_FILE))
-        except FileNotFoundError:
-            continue
+            if (folder / SUITE_FILE).is_file():
+                plans.append(read_suite_plan(folder / SUITE_FILE).document)
         except UserError as error:
             errors.append(error)
     if errors and not plans:

@@ -1,25 +1,20 @@
 """Preview of a suite: runs, shared training and cost of each study and of all of them."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder
-from study.utils.console import print_line
-from study.workflows.dry_run import build_preview, estimate_wall_hours, format_bounds, format_duration
-from trainables.utils.cli import print_escaped
+from study.workflows.dry_run import Preview, build_preview, estimate_wall_hours, format_bounds, format_duration
 
 _UNKNOWN = "unknown"
 
 
-class SuitePreview(dict[str, Any]):
+class SuitePreview(Preview):
     """Preview of a suite: plain data, shown as the text of --dry-run."""
 
     def __str__(self) -> str:
         return "\n".join(_format_lines(self))
-
-    __repr__ = __str__
 
 
 def build_suite_preview(
@@ -70,12 +65,6 @@ def build_suite_preview(
     )
 
 
-def print_suite_preview(suite: Suite, estimate_cost: bool, as_json: bool) -> None:
-    """Print the preview of a suite as text, or as JSON for other programs."""
-    preview = build_suite_preview(suite, estimate_cost, (lambda line: None) if as_json else print_line)
-    print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
-
-
 def _add(bounds: list[dict[str, Any] | None]) -> dict[str, Any] | None:
     known = [each for each in bounds if each]
     if len(known) < len(bounds):
@@ -103,7 +92,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         f"{_format(preview['trial_hours']):>14}"
     )
     if preview["hours"]:
-        lines.append(f"cost: {format_duration(preview['hours'])} as one pool of trials, starts and reports included")
+        lines.append(f"cost: {format_duration(preview['hours'])} on shared machines, starts and reports included")
     else:
         lines.append("cost: unknown until every study has a recorded run, or --estimate-cost")
     expected = preview["expected"]

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from records.suite_plan import PublishedResults, PublishedScore
 from study.config.schema import Text
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
@@ -27,8 +28,8 @@ from trainables.utils.errors import UserError
 FOLDER = Path(__file__).parents[1] / "studies" / "published"
 
 
-class PublishedScore(Settings):
-    """A published score: its mean and standard deviation, or the runs that it is the mean of."""
+class _ScoreInFile(Settings):
+    """A score in a file: its mean and standard deviation, or the runs that it is the mean of."""
 
     mean: float | None = None
     sd: float | None = None
@@ -41,16 +42,12 @@ class PublishedScore(Settings):
             raise ValueError("a score needs a mean or runs")
         return self
 
-    def summarize(self, scale: float) -> dict[str, float]:
-        """Return mean and sd, as far as they are known, in units of the metric.
-
-        Args:
-            scale: factor from units of the metric to published figures.
-        """
+    def summarize(self, scale: float) -> PublishedScore:
+        """Return mean and sd in units of the metric, of which `scale` is the factor to the figures of the file."""
         mean = statistics.fmean(self.runs) if self.runs else self.mean
         sd = statistics.stdev(self.runs) if len(self.runs) > 1 else self.sd
-        known = {"mean": mean, "sd": sd}
-        return {name: value / scale for name, value in known.items() if value is not None}
+        assert mean is not None
+        return PublishedScore(mean=mean / scale, sd=None if sd is None else sd / scale)
 
 
 class PublishedTable(Settings):
@@ -68,19 +65,8 @@ class PublishedTable(Settings):
     """Scores by system, within a table for each label."""
 
 
-class Published(Settings):
-    """Published results of the studies of a suite, in units of the metric."""
-
-    source: str
-    metric: str
-    split: str
-    note: str
-    scores: dict[str, dict[str, dict[str, float]]]
-    """Mean and, if known, sd: by the labels of the study, joined by a slash, and by system."""
-
-
-def read_published(name: str, source: str) -> Published:
-    """Read a table of published results.
+def read_published(name: str, source: str) -> PublishedResults:
+    """Read a table of published results, and return them in units of the metric.
 
     Args:
         name: FILE.TABLE, e.g. wsls-2021.table-2. The file is beside the suite file or in `study/studies/published`.
@@ -90,7 +76,7 @@ def read_published(name: str, source: str) -> Published:
         UserError: if there is no such table, or it is not valid.
 
     Example:
-        >>> read_published("wsls-2021.table-2", "suite.toml").scores["QQP"]["BERT"]["mean"]
+        >>> read_published("wsls-2021.table-2", "suite.toml").scores["QQP"]["BERT"].mean
         0.595
     """
     stem, _, table = name.partition(".")
@@ -111,7 +97,7 @@ def read_published(name: str, source: str) -> Published:
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(f"{place}: {name}", ".".join(map(str, first["loc"])), first["msg"]) from None
-    return Published(source=parsed.source, metric=parsed.metric, split=parsed.split, note=parsed.note, scores=scores)
+    return PublishedResults(scores=scores, **parsed.model_dump(include={"source", "metric", "split", "note"}))
 
 
 def _read_tables(path: Path, place: str) -> dict[str, Any]:
@@ -121,12 +107,12 @@ def _read_tables(path: Path, place: str) -> dict[str, Any]:
         raise UserError(place, f"{path.name} is not TOML: {error}", "a file of published results") from None
 
 
-def _parse_score(value: Any) -> PublishedScore:
-    return PublishedScore.model_validate(value if isinstance(value, Mapping) else {"mean": value})
+def _parse_score(value: Any) -> _ScoreInFile:
+    return _ScoreInFile.model_validate(value if isinstance(value, Mapping) else {"mean": value})
 
 
 def _is_score(value: Any) -> bool:
-    return not isinstance(value, Mapping) or value.keys() <= PublishedScore.model_fields.keys()
+    return not isinstance(value, Mapping) or value.keys() <= _ScoreInFile.model_fields.keys()
 
 
 def _iter_studies(

@@ -1,12 +1,12 @@
-"""Run of a suite: its studies as one pool of trials, then each study's report and the joint one."""
+"""Run of a suite: the trials of all its studies on the same machines, then each study's report and the joint one."""
 
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from study.execution.trial_runner import StudyTrials
 from study.suites.loader import Suite, name_study
 from study.suites.plan import check_suite_folder, register_suite_plan
 from study.utils.console import print_line
@@ -36,10 +36,6 @@ def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
     """Run everything in the suite that is not finished, then write the report of each study and the joint report.
 
     A study's report is written as soon as its last trial has ended.
-
-    Args:
-        suite: the suite as the command line describes it.
-        start_time: `time.monotonic()` at the start of the command.
 
     Returns:
         The joint report, after it has been written and printed.
@@ -88,20 +84,19 @@ def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
             if not earlier.wandb_logger.pending:
                 earlier.wandb_logger.close()
 
-    def make_trials(session: StudySession) -> StudyTrials:
-        trials = session.trials
-
-        def handle_trial_end() -> None:
-            trials.on_trial_end()
-            if session.scheduler.is_finished:
-                publish(session)
-
-        return replace(trials, on_trial_end=handle_trial_end)
+    def handle_trial_end(session: StudySession) -> None:
+        session.trials.on_trial_end()
+        if session.scheduler.is_finished:
+            publish(session)
 
     for session in sessions:
         if session.scheduler.is_finished:
             publish(session)
-    remaining = [make_trials(session) for session in sessions if session not in published]
+    remaining = [
+        replace(session.trials, on_trial_end=partial(handle_trial_end, session))
+        for session in sessions
+        if session not in published
+    ]
     run_trials(remaining, sessions[0].opened.cluster, view)
     for session in sessions:
         session.finish(view)
@@ -120,11 +115,7 @@ def _write_joint_report(suite: Suite) -> "SuiteReport":
 
 
 def _check_complete(sessions: Sequence[StudySession]) -> None:
-    """Check that every system of every study has a complete test result.
-
-    Raises:
-        IncompleteError: one has none.
-    """
+    """Check that every system of every study has a complete test result."""
     incomplete, all_causes = list[str](), dict[str, None]()
     for session in sessions:
         missing, causes = session.find_missing_results()

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from study.records.run_record import Split
+from records.run_record import SPLITS, Split
+from study.folder.run_store import RunStore
 from study.tracking.agent_env import remove_sweep_variables
 from study.tracking.payload import Document
+from study.tracking.sync_state import is_evaluation_synced
 from study.tracking.tracking_settings import Tracking
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -91,6 +94,16 @@ class WandbLogger:
     def log_document(self, document: Document) -> None:
         """Request the upload of a new or changed document: plan, searches, queries or findings."""
         self._submit({"do": "document", "run": document})
+
+    def log_missing_evaluations(self, run_store: RunStore, run_ids: Iterable[str]) -> None:
+        """Request the upload of all recorded evaluations of these runs that are neither synced nor already requested.
+
+        W&B lacks them after a kill, or if it was unavailable.
+        """
+        for run_id, split in product(run_ids, SPLITS):
+            state, is_pending = run_store.get_state(run_id, split), (run_id, split) in self.pending
+            if state and not is_pending and not is_evaluation_synced(self.tracking, run_id, split, state):
+                self.log_evaluation(run_id, split)
 
     def flush(self, on_wait: Callable[[int], None] = lambda n_pending: None) -> bool:
         """Wait until everything is written, as long as W&B makes progress, and return whether it is.
@@ -193,9 +206,9 @@ class WandbLogger:
                 self._process = None
                 if process.returncode:
                     self._is_disk_full = bool(failure and failure["full"])
-                    self._handle_failure(
-                        failure["failed"] if failure else self._timeout_reason or _describe_exit(process.returncode)
-                    )
+                    status = process.returncode
+                    end = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+                    self._handle_failure(failure["failed"] if failure else self._timeout_reason or f"its process {end}")
 
     def _mark_done(self, reply: dict[str, Any]) -> None:
         with self._lock:
@@ -224,7 +237,3 @@ class WandbLogger:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _describe_exit(status: int) -> str:
-    return f"its process was killed by signal {-status}" if status < 0 else f"its process exited with status {status}"

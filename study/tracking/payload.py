@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from analysis.data.query_attributes import QUERIES_FILE, SHA256_KEY
-from analysis.data.results import SETUP_KEY, STATISTICS_KEY
-from analysis.readers.wandb_offline import PROVENANCE
-from study.records.data_statistics import read_data_statistics
-from study.records.plan_file import PLAN_FILE, SUITE_FILE, read_plan, read_setup, read_suite_plan
-from study.records.run_name import format_run_name
-from study.records.run_record import Split, get_scores_path, read_history, read_run_record
-from study.records.search_log import read_search_log
+from records.data_statistics import STATISTICS_KEY, read_data_statistics
+from records.plan_file import PLAN_FILE, SETUP_KEY, SUITE_FILE, read_plan, read_suite_plan
+from records.queries import QUERIES_FILE, SHA256_KEY
+from records.run_record import Split, get_scores_path, get_settings, get_summary, read_history, read_run_record
+from records.search_log import read_searches
+from study.folder.run_name import format_run_name
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
@@ -74,7 +72,7 @@ def read_project(folder: Path) -> Project:
         content = read_json(folder / PROJECT_FILE)
         return Project(content["project"], content["entity"], content.get("group"))
     except FileNotFoundError:  # the study was never uploaded
-        return Project(read_plan(folder / PLAN_FILE)["study"], None)
+        return Project(read_plan(folder / PLAN_FILE).document["study"], None)
     except (ValueError, KeyError, TypeError) as error:
         found, expected = "damaged", "the file as the study wrote it; rerun the study to create it again"
         raise UserError(str(folder / PROJECT_FILE), found, expected) from error
@@ -95,45 +93,36 @@ def make_evaluation_payload(folder: Path, run_id: str, split: Split) -> RunPaylo
     entry = main if split == "dev" else read_run_record(folder, run_id, split)
     if main is None or entry is None:
         return None
-    config = main["config"] | {key: main[key] for key in PROVENANCE if key in main}
     curve = read_history(folder, run_id)
     last = {key: value for row in curve for key, value in row.items()}  # as W&B itself does
     scores = get_scores_path(folder, run_id, split).relative_to(folder)
     return make_training_payload(main["config"])._replace(
-        config=config,
+        config=get_settings(main),
         rows=curve if split == "dev" else [],
-        summary=last | main["summary"] | _get_evaluation_summary(entry, split),
+        summary=last | main["summary"] | get_summary(entry, split),
         files={f"scores-{split}-{run_id}": scores} if entry["state"] == "finished" else {},
         version=entry["state"],
     )
 
 
-def _get_evaluation_summary(entry: dict[str, Any], split: Split) -> dict[str, Any]:
-    """Return the summary of an evaluation. A failed test leaves the results of the training unchanged."""
-    summary: dict[str, Any] = entry["summary"]
-    if split == "dev" or entry["state"] == "finished":
-        return summary
-    return {f"test/{key}": value for key, value in summary.items() if key in ("state", "error")}
-
-
 def make_document_payload(folder: Path, document: Document) -> RunPayload | None:
     """Return the content of a W&B run that holds a document, or None if the document does not exist yet."""
-    plan = read_plan(folder / PLAN_FILE)
-    plan_hash, summary = hash_json(plan), {"state": "finished"}
+    plan, plan_hash, setup = read_plan(folder / PLAN_FILE)
+    summary: dict[str, Any] = {"state": "finished"}
     config: dict[str, Any] = {"study": plan["study"], "plan_hash": plan_hash}
     files: dict[str, Path] = {}
     if document == "plan":
         config["plan"], summary = plan, {}
-        if setup := read_setup(folder / PLAN_FILE):
+        if setup:
             config[SETUP_KEY] = setup
         if statistics := read_data_statistics(folder):
             config[STATISTICS_KEY] = statistics
     elif document == "suite":
         if not (folder / SUITE_FILE).is_file():
             return None
-        config["suite"], summary = json.dumps(read_suite_plan(folder / SUITE_FILE)), {}
+        config["suite"], summary = json.dumps(read_suite_plan(folder / SUITE_FILE).document), {}
     elif document == "search":
-        if not (searches := read_search_log(folder)):
+        if not (searches := read_searches(folder)):
             return None
         config["search"] = {"systems": searches}
     elif document == "queries":

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from study.records.run_record import Split, get_marker_name, get_run_folder
+from records.run_record import Split, get_marker_name, get_run_folder
 from study.tracking.tracking_settings import Tracking
 from trainables.utils.files import read_json, write_json
 

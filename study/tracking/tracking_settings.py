@@ -1,5 +1,6 @@
-"""Settings that say where the runs of a study are shown."""
+"""Settings that say where the runs of a study are shown, and those of the W&B client."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ PRIVATE_SETTINGS: dict[str, Any] = {
     "x_save_requirements": False,
 }
 """Settings of every session of the W&B client: nothing shows who runs the study, or where."""
+
+
+def prepare_client_folder(folder: Path) -> None:
+    """Make the W&B client write its files below a folder, print nothing and ask nothing."""
+    folder.mkdir(exist_ok=True)
+    variables = ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR")
+    os.environ |= dict.fromkeys(variables, str(folder / ".data"))
+    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 
 class Tracking(Settings):

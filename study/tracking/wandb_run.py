@@ -4,7 +4,6 @@ Every path that the client writes is relative to it. Everything that shows who r
 off.
 """
 
-import os
 import threading
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ import wandb
 
 from study.tracking import offline_files
 from study.tracking.payload import PROJECT_FILE, RunPayload
-from study.tracking.tracking_settings import PRIVATE_SETTINGS, Tracking
+from study.tracking.tracking_settings import PRIVATE_SETTINGS, Tracking, prepare_client_folder
 from trainables.utils.files import write_json
 
 _CONFIRM_TIMEOUT_S = 30.0
@@ -26,14 +25,11 @@ _INIT_TIMEOUT_S = 20.0
 
 
 def prepare_client(tracking: Tracking) -> None:
-    """Make the client write all files to the study's wandb folder, print nothing and ask nothing."""
-    offline_files.WANDB_FOLDER.mkdir(exist_ok=True)
-    for variable in ("WANDB_DATA_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
-        os.environ[variable] = str(offline_files.WANDB_FOLDER / ".data")
+    """Make the client write all files to the study's wandb folder, and note the project if it is the study's own."""
+    prepare_client_folder(offline_files.WANDB_FOLDER)
     if tracking.own:
         content = tracking.model_dump(include={"project", "entity", "group"})
         write_json(PROJECT_FILE, content, with_checksum=True)
-    os.environ |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 
 class WandbRun:

@@ -11,7 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from study.records.run_record import SPLITS, Split, read_run_record
+from records.run_record import SPLITS, Split, read_run_record
 from study.tracking import offline_files, sync_state
 from study.tracking.payload import (
     Document,
@@ -28,11 +28,7 @@ _UNSUPPORTED_ERRNOS = (errno.ENOLCK, errno.ENOTSUP)
 
 
 class RunWriter:
-    """Writer of W&B runs. A lock gives each run one writer, among all processes that drive or sync a study.
-
-    Args:
-        tracking: destination, online or offline.
-    """
+    """Writer of W&B runs. A lock gives each run one writer, among all processes that drive or sync a study."""
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking, self._is_offline = tracking, tracking.mode == "offline"

@@ -58,10 +58,6 @@ def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
 
     Such an exception is no result of the configuration, and a retry may succeed. A lack of memory is the fault of the
     configuration if there was a memory limit, and on a GPU.
-
-    Args:
-        error: the exception.
-        limits: the limits of the trial.
     """
     if isinstance(error, MachineError | DamagedError) or is_disk_full(error):
         return True
@@ -126,13 +122,7 @@ def format_redacted_traceback(error: BaseException) -> list[str]:
 
 
 def describe_crash(message: str, report: CrashReport | None, limits: StepLimits) -> str:
-    """Describe why the process of a trial ended without an exception.
-
-    Args:
-        message: message of Ray's error.
-        report: crash report of the process, if there is one.
-        limits: the limits of the trial.
-    """
+    """Describe why the process of a trial ended without an exception."""
     if report and report.fault is None:
         return f"a step took longer than trial.minutes = {limits.minutes:g}; it hung in {report.location}"
     if report:

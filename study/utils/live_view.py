@@ -64,10 +64,7 @@ class LiveView:
         self._scores: dict[str, str] = {}
         self._score_title = ""
         self._live = (_NotebookLive if self._is_notebook else Live)(
-            get_renderable=self._render,
-            console=self._console,
-            refresh_per_second=_REFRESHES_PER_SECOND,
-            transient=True,
+            get_renderable=self._render, console=self._console, refresh_per_second=_REFRESHES_PER_SECOND, transient=True
         )
 
     def __reduce__(self) -> tuple[type["LiveView"], tuple[()]]:

@@ -9,19 +9,18 @@ from collections.abc import Mapping
 from contextlib import closing
 from functools import cache
 
+from records.run_record import Split, has_test_scores
 from study.config.loader import Study
 from study.config.trial_params import parse_trial_params
 from study.execution.trial_runner import StudyTrials
-from study.records.run_name import format_run_name
-from study.records.run_record import Split, has_test_scores
-from study.records.run_store import RunStore
+from study.folder.run_name import format_run_name
+from study.folder.run_store import RunStore
 from study.scheduling.choice import compute_mean, select_best
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.sweep_trials import SWEPT_FOLDER, read_sweep_trials, register_sweep_trial
-from study.scheduling.trials import Configuration, ConfigurationFactory, ResolvedInputs, get_role
+from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs, get_role
 from study.tracking import WandbLogger
 from study.tracking.agent_env import read_sweep_context, remove_sweep_variables
-from study.tracking.backfill import backfill_evaluations
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
@@ -38,14 +37,19 @@ class SingleConfigurationScheduler(BaseScheduler):
     """Scheduler of the runs of one configuration; the other arguments are those of `BaseScheduler`."""
 
     def __init__(
-        self, study: Study, resolved: ResolvedInputs, run_store: RunStore, plan_hash: str, configuration: Configuration
+        self,
+        study: Study,
+        resolved: ResolvedInputs,
+        run_store: RunStore,
+        plan_hash: str,
+        configuration: PlannedConfiguration,
     ) -> None:
         super().__init__(study, resolved, run_store, plan_hash)
         self.configuration, self.has_test_scores = configuration, has_test_scores(run_store.folder)
         self._enqueue(((self.configuration, run) for run in self.configuration.runs), "train")
 
     @property
-    def configurations(self) -> list[Configuration]:
+    def configurations(self) -> list[PlannedConfiguration]:
         """The configuration, and the scoring run of its curriculum if it has to be run."""
         return [self.configuration, *self._list_scorers()]
 
@@ -88,7 +92,7 @@ class SingleConfigurationScheduler(BaseScheduler):
             if not self.store.is_finished(run.id)
         ]
 
-    def _is_given_up(self, item: Configuration, run: RunSpec) -> bool:
+    def _is_given_up(self, item: PlannedConfiguration, run: RunSpec) -> bool:
         """Return whether a failed run is not retried, as in the study itself.
 
         Once test scores exist, a success would change what the study has chosen from.
@@ -143,12 +147,8 @@ def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
     print_line(json.dumps(description | values))
 
 
-def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> float:
-    """Return the mean of the study's metric over the seeds.
-
-    Raises:
-        IncompleteError: a seed failed.
-    """
+def _run_seeds(open_result: OpenStudy, configuration: PlannedConfiguration) -> float:
+    """Return the mean of the study's metric over the seeds."""
     study = open_result.study
     scheduler = SingleConfigurationScheduler(
         study, open_result.resolved, RunStore(study.folder), open_result.plan_hash, configuration
@@ -163,9 +163,8 @@ def _run_seeds(open_result: OpenStudy, configuration: Configuration) -> float:
         wandb_logger.log_document("plan")
         trials = StudyTrials(scheduler, wandb_logger, open_result.remote_records)
         run_trials([trials], open_result.cluster, view)
-        backfill_evaluations(
-            wandb_logger, scheduler.store, (run.id for each in scheduler.configurations for run in each.runs)
-        )
+        runs = (run.id for each in scheduler.configurations for run in each.runs)
+        wandb_logger.log_missing_evaluations(scheduler.store, runs)
         flush_wandb(wandb_logger, view)
     upload_records(open_result)
     if scheduler.result is None:

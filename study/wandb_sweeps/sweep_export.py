@@ -133,11 +133,10 @@ def _build_sweeps(study: Study, variant: str, runs: int) -> Iterator[_Sweep]:
 
 
 def _name_branch(branch: Sequence[Params]) -> str:
-    """Return what distinguishes a branch of the space: schedule, losses, and whether the pacing has a delta."""
+    """Return what distinguishes a branch of the space: schedule, and whether the pacing has a delta."""
     values = branch[0].values
-    losses = dict.fromkeys(str(point.values["loss"]) for point in branch if "loss" in point.values)
     steps = ["step" if values["pacing"] == "step" else "gradual"] if "pacing" in values else []
-    return " ".join([*([str(values["schedule"])] if "schedule" in values else []), *losses, *steps])
+    return " ".join([*([str(values["schedule"])] if "schedule" in values else []), *steps])
 
 
 def _format_yaml(study: Study, source: StudyReference, sweep: _Sweep) -> str:

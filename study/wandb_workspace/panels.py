@@ -11,8 +11,8 @@ from typing import Any
 import wandb_workspaces.workspaces as ws
 from wandb_workspaces.reports.v2 import interface as wr
 
-from analysis.data.plan import Plan
 from analysis.export import wandb_summary
+from records.plan import Plan
 from search_spaces.space import collect_values
 from study.config.schema import Study
 from study.config.spaces import count_proposals, make_system_space

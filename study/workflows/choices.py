@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from pydantic.fields import FieldInfo
+
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from search_spaces.samplers import SAMPLERS
 from study.config.sources import list_shipped_studies, list_shipped_suites
@@ -43,7 +45,7 @@ class Option(NamedTuple):
     meaning: str
 
 
-class Section(NamedTuple):
+class Choice(NamedTuple):
     """A registry as a user sees it."""
 
     title: str
@@ -57,11 +59,11 @@ class Section(NamedTuple):
 
     @property
     def settings(self) -> type[Settings]:
-        """Class of the table, in a study of the default trainable."""
+        """Class of the table, in a study of the default trainable. Without fields if entries alone have settings."""
         found: Any = get_study_class(DEFAULT_STUDY_TYPE)
         for name in self.table.split("."):
             found = found.model_fields[name].annotation
-        settings: type[Settings] = found
+        settings: type[Settings] = found if isinstance(found, type) else Settings
         return settings
 
     def format_keys(self, names: Iterable[str], mark: str = "") -> str:
@@ -74,9 +76,10 @@ class Section(NamedTuple):
         Raises:
             KeyError: if the settings have no such option, or if it has no docstring.
         """
-        docs, fields = dict[str, str](), self.settings.model_fields
+        docs, fields = dict[str, str](), dict[str, FieldInfo]()
         for settings in (*(entry.settings for entry in self.registry.entries if entry.settings), self.settings):
             docs |= read_field_docs(settings)
+            fields |= settings.model_fields
         own = dict.fromkeys(name for entry in self.registry.entries for name in _list_own_options(entry))
         return [
             Option(f"{self.table}.{name}", _format_default(fields[name].default), docs[name])
@@ -84,25 +87,25 @@ class Section(NamedTuple):
         ]
 
 
-SECTIONS = (
-    Section("tasks", ("task.name",), TASKS, "task"),
-    Section(
+CHOICES = (
+    Choice("tasks", ("task.name",), TASKS, "task"),
+    Choice(
         "negative samplers", ("task.sampler.name", "task.evaluation_sampler.name"), NEGATIVE_SAMPLERS, "task.sampler"
     ),
-    Section("losses of rankers", ("variants", "search.loss"), LOSSES, "search"),
-    Section(
+    Choice("losses of rankers", ("variants",), LOSSES, "search"),
+    Choice(
         "types of encoders",
         ("model.name",),
         ARCHITECTURES,
         "model",
         "A model of any of these types: `model_type` in its config.json.",
     ),
-    Section("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
-    Section("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search"),
-    Section("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
-    Section("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
-    Section("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
-    Section("metrics", ("analysis.metric", "training.checkpoint"), METRICS, "analysis"),
+    Choice("smoothing distributions", ("variants",), DISTRIBUTIONS, "search"),
+    Choice("schedules of the smoothing", ("variants", "search.schedule"), SCHEDULES, "search.schedule_settings"),
+    Choice("pacing functions", ("curriculum.pacing",), PACING, "curriculum"),
+    Choice("difficulty scores", ("curriculum.score",), DIFFICULTY_SCORES, "curriculum"),
+    Choice("samplers of the search", ("search.sampler",), SAMPLERS, "search"),
+    Choice("metrics", ("analysis.metric", "training.checkpoint"), METRICS, "analysis"),
 )
 """All registries that a study file refers to."""
 
@@ -143,21 +146,21 @@ def print_choices() -> None:
     print_escaped("\nsuites, several studies that run as one: the first argument")
     for name, line in list_shipped_suites():
         _print_item(name, line)
-    for section in SECTIONS:
-        print_escaped(f"\n{section.title}: {', '.join(section.keys)}")
-        if section.note:
-            print_escaped(f"  {section.note}")
-        for entry in section.registry.entries:
+    for choice in CHOICES:
+        print_escaped(f"\n{choice.title}: {', '.join(choice.keys)}")
+        if choice.note:
+            print_escaped(f"  {choice.note}")
+        for entry in choice.registry.entries:
             _print_item(entry.name, entry.line)
             _print_item("", f"source: {entry.source}")
             if entry.module:
                 _print_item("", f"plug-in: {entry.module}")
             if options := _list_own_options(entry):
-                _print_item("", f"options: {section.format_keys(options)}")
-        if section.registry.options:
-            text = f"  options of all of them: {section.format_keys(section.registry.options)}"
+                _print_item("", f"options: {choice.format_keys(options)}")
+        if choice.registry.options:
+            text = f"  options of all of them: {choice.format_keys(choice.registry.options)}"
             print_escaped(textwrap.fill(text, _WIDTH, subsequent_indent="    "))
-        for option in section.list_options():
+        for option in choice.list_options():
             text = f"{option.key} = {option.default}: {option.meaning}"
             print_escaped(textwrap.fill(text, _WIDTH, initial_indent="    ", subsequent_indent="      "))
     for name in STUDY_TYPES:
@@ -176,18 +179,18 @@ def _iter_page_lines() -> Iterator[str]:
     yield "# What a study can choose by name"
     yield ""
     yield "`python -m study.run --list` prints the same. `make docs` writes this page from the registries."
-    for section in SECTIONS:
-        keys = ", ".join(f"`{key}`" for key in section.keys)
-        yield from ("", f"## {section.title.capitalize()}", "", f"Set by {keys}. {section.note}".rstrip(), "")
+    for choice in CHOICES:
+        keys = ", ".join(f"`{key}`" for key in choice.keys)
+        yield from ("", f"## {choice.title.capitalize()}", "", f"Set by {keys}. {choice.note}".rstrip(), "")
         yield from ("| name | | options | source |", "| --- | --- | --- | --- |")
-        for entry in section.registry.entries:
-            options = section.format_keys(_list_own_options(entry), "`")
+        for entry in choice.registry.entries:
+            options = choice.format_keys(_list_own_options(entry), "`")
             yield f"| `{entry.name}` | {entry.line} | {options} | {entry.source} |"
-        if listed := section.list_options():
+        if listed := choice.list_options():
             yield from ("", "| option | default | |", "| --- | --- | --- |")
             yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in listed)
-        if section.registry.options:
-            text = f"Options of all of them: {section.format_keys(section.registry.options, '`')}."
+        if choice.registry.options:
+            text = f"Options of all of them: {choice.format_keys(choice.registry.options, '`')}."
             yield from ("", textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
     for name in STUDY_TYPES:
         rows = get_study_type(name).variants

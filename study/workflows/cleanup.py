@@ -18,9 +18,6 @@ def clean_up_study(study: Study) -> None:
 
     These are temporary files of dead processes, among them crash reports of trials that were killed with their driver.
     Preparations of data that were stopped and not continued for a week are removed as well.
-
-    Args:
-        study: the study to clean up.
     """
     for folder in {study.folder, study.cache_folder}:
         remove_stale_files(folder, recursive=True)

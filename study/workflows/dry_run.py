@@ -8,28 +8,26 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from analysis.data.plan import Plan, PlannedFamily
+from records.plan import Plan, PlannedFamily
+from records.plan_file import PLAN_FILE
+from records.run_record import Split
 from study.config.schema import Study
 from study.config.spaces import chooses_by_scores, count_configurations
 from study.config.systems import get_systems
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
+from study.folder.run_store import RunStore
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.records.plan_file import PLAN_FILE
-from study.records.run_record import Split
-from study.records.run_store import RunStore
-from study.utils.console import print_line
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.environment import ROCM_DEVICE, count_gpus
 from trainables.specs.plugin import Throughput
 from trainables.text.text_overlap import describe_overlap
-from trainables.utils.cli import print_escaped
 
 Row = dict[str, Any]
 _UNPREPARED = "unknown until --prepare"
@@ -45,7 +43,8 @@ class Preview(dict[str, Any]):
     def __str__(self) -> str:
         return "\n".join(_format_lines(self))
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None) -> Preview:
@@ -76,18 +75,16 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
     check_environment_variables()
     if cluster is None:
         check_cores(study)
-    has_no_gpu = cluster is None and study.resources.gpu > 0 and not count_gpus() and not ROCM_DEVICE.exists()
+    problems = list[str]()
+    if cluster is None and study.resources.gpu and not count_gpus() and not ROCM_DEVICE.exists():
+        problems.append(f"resources.gpu: {study.resources.gpu:g}, but this machine shows no NVIDIA GPU")
     measured: list[Throughput] = []
     if estimate_cost:
         from study.workflows.throughput import measure_study_throughput
 
         measured = measure_study_throughput(study, log)
-    data = study.study_type.trainable.data_backend
-    prepared, run_store, epochs = (
-        data.find_prepared_data(study.task, study.cache_folder),
-        RunStore(study.folder),
-        study.training.epochs,
-    )
+    data, run_store, epochs = study.study_type.trainable.data_backend, RunStore(study.folder), study.training.epochs
+    prepared = data.find_prepared_data(study.task, study.cache_folder)
     description = data.describe_data(prepared) if prepared else None
     if prepared and description:
         study = resolve_length(study, prepared)
@@ -99,27 +96,20 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         check_folder(study, study.folder)
     is_length_known = study.training.epochs is None and study.scorer_training.epochs is None
     counts = count_runs(study)
-    queries = (
-        {split: counts["queries"] for split, counts in prepared.read_metadata()["splits"].items()} if prepared else None
-    )
+    splits = prepared.read_metadata()["splits"] if prepared else {}
+    queries = {split: numbers["queries"] for split, numbers in splits.items()} or None
     states = [run_store.get_state(run_id) for run_id in run_store.list_run_ids()]
     where = "this machine" if cluster is None else "the cluster"
-    cost = (
-        estimate_cost_from_rates(study, measured, queries, where)
-        if measured and queries
-        else _estimate_recorded_cost(run_store)
-    )
-    bounds = (
-        {
-            "unshared": bound_instances_without_sharing(study)._asdict(),
-            "shared": bound_instances_with_sharing(study)._asdict(),
-        }
-        if is_length_known
-        else None
-    )
+    cost = _estimate_recorded_cost(run_store)
+    if measured and queries:
+        cost = estimate_cost_from_rates(study, measured, queries, where)
+    bounds = None
+    if is_length_known:
+        unshared, shared = bound_instances_without_sharing(study), bound_instances_with_sharing(study)
+        bounds = {"unshared": unshared._asdict(), "shared": shared._asdict()}
     document = build_plan(study, model_digest="")  # what is read of it does not depend on the model
     plan = Plan.model_validate(document)
-    values = {
+    values: dict[str, Any] = {
         "study": study.name,
         "task": study.task.name,
         "candidates": plan.candidates,
@@ -144,18 +134,10 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "metric": study.analysis.metric,
         "detectable": _read_detectable_effect(study),
         "families": document["families"],
-        "problems": [f"resources.gpu: {study.resources.gpu:g}, but this machine shows no NVIDIA GPU"]
-        if has_no_gpu
-        else [],
+        "problems": problems,
         "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
     }
     return Preview(values)
-
-
-def print_preview(study: Study, estimate_cost: bool, as_json: bool) -> None:
-    """Print the preview of a study as text, or as JSON for other programs."""
-    preview = build_preview(study, estimate_cost, (lambda line: None) if as_json else print_line)
-    print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
 
 def _build_row(study: Study, counts: SystemRuns) -> Row:
@@ -182,14 +164,7 @@ def _read_summaries(run_store: RunStore, split: Split) -> list[dict[str, Any]]:
 
 
 def _estimate_hours(study: Study, cost: Cost, counts: list[SystemRuns], n_measured: int) -> dict[str, Any]:
-    """Return the estimated hours of the study.
-
-    Args:
-        study: the study.
-        cost: seconds of the parts of a study.
-        counts: runs of each system.
-        n_measured: runs that were measured at once; 0 if there was none.
-    """
+    """Return the estimated hours of the study; `n_measured` runs were measured at once, none if it is 0."""
     runs, tests = sum(row.n_runs for row in counts), sum(row.tests for row in counts)
     at_once = n_measured or (
         get_local_concurrency(study) if get_cluster_address(study) is None else study.resources.concurrent

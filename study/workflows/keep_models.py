@@ -1,27 +1,27 @@
 """Keeps the final weights of a study's chosen systems in its folder."""
 
 import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
-from study.records.kept_models import MODELS_FOLDER, keep_model, open_kept_models
+from study.folder.kept_models import MODELS_FOLDER, open_kept_models
 from study.scheduling.study_scheduler import StudyScheduler
 from trainables.storage import open_storage
+from trainables.storage.base import Storage
+from trainables.training.checkpoints import verify_checkpoint
 
 
 def keep_models(scheduler: StudyScheduler, log: Callable[[str], None]) -> None:
     """Copy the weights that `output.models` asks for from the cache to the study's folder, unless they are there.
 
     No result depends on them, so the study goes on if they are not in the cache any more or the disk is full.
-
-    Args:
-        scheduler: knows the chosen systems.
-        log: called with one line for what was kept, and one for what could not be kept.
     """
     study, kept, missing = scheduler.study, list[str](), list[str]()
     storage = open_storage(study.checkpoints_url)
     for name, run in scheduler.list_models_to_keep():
         try:
-            is_kept = keep_model(study.folder, run.id, storage, scheduler.list_checkpoint_keys(run)[-1])
+            is_kept = _keep_model(study.folder, run.id, storage, scheduler.list_checkpoint_keys(run)[-1])
         except OSError as error:
             log(f"final weights are not kept: {os.strerror(error.errno or 0).lower()}; rerun the study to keep them")
             return
@@ -31,3 +31,21 @@ def keep_models(scheduler: StudyScheduler, log: Callable[[str], None]) -> None:
         log(f"kept the final weights of {', '.join(kept)} in {study.folder / MODELS_FOLDER} ({size / 1e6:.0f} MB)")
     if missing:
         log(f"final weights that the cache has no more: {', '.join(missing)}; study.export trains them again")
+
+
+def _keep_model(folder: Path, run_id: str, checkpoints: Storage, key: str) -> bool:
+    """Copy the final checkpoint of a run into the study's folder, as a whole or not at all.
+
+    Returns:
+        False if there is no such checkpoint, or if it is damaged.
+    """
+    if not checkpoints.exists(key):
+        return False
+    try:
+        with checkpoints.read_folder(key) as source, open_kept_models(folder).write_folder(run_id) as draft:
+            for file in source.iterdir():
+                shutil.copyfile(file, draft / file.name)
+            verify_checkpoint(draft)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # removed by another process meanwhile, or damaged
+        return False
+    return True

@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from records.data_statistics import write_data_statistics
+from records.plan_file import PLAN_FILE
+from records.run_record import read_run_record, set_aside_damaged_records
 from study.config.loader import Study
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
+from study.folder.provenance import describe_setup
+from study.folder.remote import RemoteRecords
 from study.plan.analysis_plan import check_folder, register_plan
 from study.plan.study_file import write_study_file
-from study.records.data_statistics import write_data_statistics
-from study.records.plan_file import PLAN_FILE
-from study.records.provenance import describe_setup
-from study.records.remote import RemoteRecords
-from study.records.run_record import read_run_record, set_aside_damaged_records
 from study.scheduling.trials import ResolvedInputs
 from study.utils.console import print_line
 from study.workflows.cleanup import check_writable, clean_up_study
@@ -40,9 +40,6 @@ class OpenStudy(NamedTuple):
 
 def open_study(study: Study) -> OpenStudy:
     """Check folder, machine and data, download remote records, and write the analysis plan.
-
-    Args:
-        study: the study as the command line describes it.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.
@@ -77,11 +74,7 @@ def open_study(study: Study) -> OpenStudy:
 
 
 def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
-    """Refuse to add to test scores that came from other data, another model or another environment.
-
-    Raises:
-        UserError: such test scores exist.
-    """
+    """Refuse to add to test scores that came from other data, another model or another environment."""
     for path in folder.glob("runs/*/test.json"):
         entry = read_run_record(folder, path.parent.name, "test")
         specification = entry["config"].get("specification", {}) if entry else {}

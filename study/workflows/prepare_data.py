@@ -1,8 +1,8 @@
 """Preparation of the data of a study without running the study."""
 
-from analysis.data.results import DataStatistics
 from analysis.rendering.cells import format_terminal_table
 from analysis.rendering.sections import build_data_section
+from records.data_statistics import DataStatistics
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
 from study.utils.console import print_line

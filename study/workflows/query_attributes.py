@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.data.query_attributes import QUERIES_FILE
+from records.queries import QUERIES_FILE
 from study.config.schema import Study
 from study.scheduling.trials import ResolvedInputs
 from trainables.utils.files import write_atomically

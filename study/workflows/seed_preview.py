@@ -3,13 +3,13 @@
 from typing import Any
 
 from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
-from analysis.data.plan import Plan
+from records.plan import Plan
+from records.plan_file import PLAN_FILE
 from study.config.schema import Study
 from study.config.systems import UNTRAINED
+from study.folder.run_store import RunStore
 from study.plan.cost import Cost
 from study.plan.run_counts import count_runs
-from study.records.plan_file import PLAN_FILE
-from study.records.run_store import RunStore
 
 _NUMBERS = (3, 5, 10, 20)
 

@@ -1,27 +1,29 @@
-"""One start of a study: from the opened study to its report."""
+"""One start of a study: from its settings to the printed report."""
 
 import os
 import shlex
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from analysis.data.plan import Plan
+from records.plan import Plan
+from records.plan_file import PLAN_FILE, read_plan
+from records.run_record import SPLITS
+from records.search_log import read_searches, write_search_log
 from study.config.loader import Study
 from study.execution.trial_runner import StudyTrials, TrialRunner
-from study.records.plan_file import PLAN_FILE, read_plan
-from study.records.run_record import SPLITS
-from study.records.run_store import RunStore
-from study.records.search_log import read_search_log, write_search_log
+from study.folder.run_store import RunStore
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.sweep_trials import read_frozen_ids, read_sweep_trials
 from study.tracking import Tracking, WandbLogger
-from study.tracking.backfill import backfill_evaluations
 from study.tracking.payload import FINDINGS_FILE
 from study.utils.console import print_line
+from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
 from study.workflows.keep_models import keep_models
-from study.workflows.open_study import OpenStudy
+from study.workflows.open_study import OpenStudy, open_study
 from study.workflows.query_attributes import write_query_attributes
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
@@ -48,22 +50,23 @@ class StudySession:
         self._clock = ElapsedTime(self._study.folder, start_time, print_line)
         run_store = RunStore(self._study.folder)
         sweep_params = read_sweep_trials(self._study, print_line)
-        if sweep_params and self._study.has_serving_seeds:
+        if sweep_params and self._study.reuses_search_seeds:
             raise UserError(
                 "confirm.seeds",
                 list(self._study.confirm.seeds),
                 f"seeds that are not among seeds, because the study chooses from {len(sweep_params)} configurations of "
                 "W&B sweeps",
             )
+        is_sequential = self._study.confirm.group_size is not None
         self.scheduler = StudyScheduler(
             self._study,
             opened.resolved,
             run_store,
             opened.plan_hash,
             lambda: find_exhausted_budget(self._study, self._clock, run_store),
-            read_search_log(self._study.folder),
+            read_searches(self._study.folder),
             sweep_params,
-            _read_sequential_plan(self._study),
+            Plan.model_validate(read_plan(self._study.folder / PLAN_FILE).document) if is_sequential else None,
         )
         self.wandb_logger = WandbLogger(make_tracking(self._study), print_line)
         self._n_proposed, self._frozen_ids, self._has_started = 0, read_frozen_ids(self._study.folder), False
@@ -84,10 +87,6 @@ class StudySession:
         """Keep the chosen models, write the search log, the query attributes and the report, and bring all to W&B.
 
         The weights of the models stay in the study's folder.
-
-        Args:
-            view: the live view.
-            is_brief: True to print the conclusion of the report only.
         """
         keep_models(self.scheduler, print_line)
         self._log_plans()
@@ -97,7 +96,7 @@ class StudySession:
         write_query_attributes(self._study, self.opened.resolved, self.scheduler.scorer.runs[0].id)
         self.wandb_logger.log_document("queries")
         runs = (run.id for item in self.scheduler.configurations for run in item.runs)
-        backfill_evaluations(self.wandb_logger, self.scheduler.store, runs)
+        self.wandb_logger.log_missing_evaluations(self.scheduler.store, runs)
         with view.show_activity("report"):
             report = _write_report(self._study)
         print_line(report.conclusion if is_brief else report.text)
@@ -107,9 +106,6 @@ class StudySession:
 
     def finish(self, view: LiveView) -> None:
         """Wait for the uploads, and end the start of the study.
-
-        Args:
-            view: the live view.
 
         Raises:
             RuntimeError: W&B's offline files cannot be written.
@@ -176,6 +172,30 @@ class StudySession:
                 )
 
 
+def run_study(study: Study, start_time: float) -> "Report":
+    """Run everything in the study that is not finished, then analyse the records and write the report.
+
+    Returns:
+        The report, after it has been written and printed.
+
+    Raises:
+        UserError: the model, the task or the folder is not what the study says.
+        IncompleteError: a system has no complete test result.
+    """
+    session = StudySession(open_study(study), start_time)
+    with closing(session.wandb_logger), LiveView() as view:
+        session.upload_earlier_records()
+        run_trials([session.trials], session.opened.cluster, view)
+        report = session.publish_results(view)
+        session.finish(view)
+    missing, causes = session.find_missing_results()
+    if missing:  # a missing result is an error, not a finding
+        raise IncompleteError(f"no complete test result of {', '.join(missing)}", causes)
+    seconds, mode = time.monotonic() - start_time, study.tracking.mode
+    print_line(f"{seconds:.0f} s in total; W&B {mode}, project {study.project}")
+    return report
+
+
 def run_trials(studies: Sequence[StudyTrials], cluster: str | None, view: LiveView) -> None:
     """Run the remaining trials of studies, in the order of precedence."""
     runner = TrialRunner(studies, view)
@@ -183,10 +203,6 @@ def run_trials(studies: Sequence[StudyTrials], cluster: str | None, view: LiveVi
         from study.execution import tuner  # imports ray
 
         tuner.run_trials(runner, cluster)
-
-
-def _read_sequential_plan(study: Study) -> Plan | None:
-    return Plan.model_validate(read_plan(study.folder / PLAN_FILE)) if study.confirm.group_size else None
 
 
 def make_tracking(study: Study) -> Tracking:
@@ -212,10 +228,6 @@ def upload_records(opened: OpenStudy) -> None:
 
 def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:
     """Wait until W&B has everything. An unavailable server does not stop the study.
-
-    Args:
-        wandb_logger: writes the runs to W&B.
-        view: the live view.
 
     Raises:
         RuntimeError: W&B's offline files cannot be written.

@@ -16,6 +16,7 @@ from analysis.readers.results import read_records
 from analysis.report import Report, write_report
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData, build_report_data
+from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
 
 DATA = {
@@ -55,8 +56,7 @@ ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch"
 TRAINED = {
     "training": {
         "instances": 640,
-        "precision": "bf16",
-        "dev_precision": "fp32",
+        "precision": "fp32",
         "evaluation_precision": "fp32",
         "threads": 1,
     },
@@ -248,12 +248,14 @@ def write_records(
         }
         if history := run.history():
             (place / "history.json").write_text(json.dumps(history))
+            record["history_sha256"] = hash_file(place / "history.json")
         (place / "record.json").write_text(json.dumps(record))
         if run.state == "finished":
             run.scores["dev"].to_parquet(place / "scores.parquet", index=False)
             if "test" in run.scores:
                 run.scores["test"].to_parquet(place / "test_scores.parquet", index=False)
-                (place / "test.json").write_text(json.dumps({"id": run.id, "summary": {f"test/{run.metric}": 0.5}}))
+                tested = {"state": "finished", "config": record["config"], "summary": {f"test/{run.metric}": 0.5}}
+                (place / "test.json").write_text(json.dumps(tested))
 
 
 def analyse(folder: Path, runs: list[Made], queries: pd.DataFrame | None = None, **changes: Any) -> ReportData:

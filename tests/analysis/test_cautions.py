@@ -22,7 +22,7 @@ def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path)
     for path in (tmp_path / "study").glob("runs/*/record.json"):
         record = json.loads(path.read_text())
         if training := record["config"]["specification"].get("training"):
-            training["dev_precision"] = None
+            training["precision"] = "bf16"
             path.write_text(json.dumps(record))
     assert "Scores computed in fp32 (dev: bf16)." in write_again(tmp_path).text
 

@@ -170,14 +170,14 @@ def test_pooled_seeds_are_chosen_by_an_option_and_described(tmp_path: Path) -> N
     compared = compare(frame, ["BERT"], ComparisonSettings(seeds="pooled"))
     own = compare(frame, ["BERT"])
     assert [c.pooled is not None for c in compared.comparisons] == [True, True]
-    assert [c.own for c in compared.comparisons] == [c.targets["both"] for c in own.comparisons]
+    assert [c.unpooled for c in compared.comparisons] == [c.targets["both"] for c in own.comparisons]
     assert "Spread over seeds: pooled over 2 comparisons, " in format_result(compared)
     assert "Spread over seeds" not in format_result(own)
     frame.to_csv(tmp_path / "s.csv", index=False)
     options = ["--baseline", "BERT", "--seeds", "pooled", "--json", str(tmp_path / "c.json")]
     assert main([str(tmp_path / "s.csv"), *options]) == 0
     rows = json.loads((tmp_path / "c.json").read_text())
-    assert [row["own"]["p"] for row in rows] == [c.own.p for c in compared.comparisons if c.own]
+    assert [row["unpooled"]["p"] for row in rows] == [c.unpooled.p for c in compared.comparisons if c.unpooled]
     assert [row["targets"]["both"]["p"] for row in rows] == [
         test.p for c in compared.comparisons if (test := c.targets["both"])
     ]

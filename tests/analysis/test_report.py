@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import figures
 from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
 from analysis.export.report_folder import stage_report
@@ -232,7 +231,7 @@ def test_figures_of_an_earlier_report_do_not_stay_and_the_same_ones_have_the_sam
     write_records(tmp_path / "study", plan_of(made, seeds=[1]), made)
     folder, results = tmp_path / "report", read_records(tmp_path / "study")
     before = {name: (folder / name).read_bytes() for name in write_report(results, folder).files}
-    for name in ("compared.png", "epsilon_switch-T-LS.svg", "mine.png"):
+    for name in ("compared.png", "strata.svg", "mine.png"):
         (folder / name).touch()
     report = write_report(results, folder)
     assert sorted({path.name for path in folder.iterdir()} - {*report.files}) == ["mine.png"]
@@ -267,11 +266,6 @@ def test_a_folder_with_a_figure_of_that_name_but_no_report_is_left_alone(
     assert f"{folder}/{name} exists and this command did not write it" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == [name]
     assert (folder / name).read_text() == "mine"
-
-
-def test_the_name_of_a_system_is_no_path() -> None:
-    for system in ("../../x", "/etc/y", "T-LS"):
-        assert not {"/", "."} & {*figures.name_system_figure("epsilon_switch", system)}
 
 
 def test_a_file_in_the_place_of_the_report_is_one_line_and_status_two(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings
-from analysis.stats.looks import combine_looks, compare_at_look, get_alpha_shares
+from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test, get_alpha_shares
 from benchmarks.statistics.sequential import ALPHA, COMPARISONS, NOISES, compute_unit, draw_differences, run_families
 from benchmarks.statistics.simulation import Squares, estimate_here, rejections
 
@@ -19,8 +19,8 @@ def test_it_decides_as_the_product() -> None:
             ComparisonFamily("f", "toy", "MAP", [(f"S{at}", "B", one[:seeds]) for at, one in enumerate(d)])
             for seeds in LOOKS
         ]
-        by_look = [compare_at_look(family, at, LOOKS, settings) for at, family in enumerate(families)]
-        decided = [c.verdict == "better" for c in combine_looks(by_look, LOOKS, settings)]
+        by_look = [compare_at_interim_test(family, at, LOOKS, settings) for at, family in enumerate(families)]
+        decided = [c.verdict == "better" for c in combine_interim_tests(by_look, LOOKS, settings)]
         levels = [share * ALPHA / COMPARISONS for share in shares]
         own = [
             rejections(estimate_here, Squares.from_differences(d[:, :seeds]), level)

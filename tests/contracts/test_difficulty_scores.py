@@ -10,13 +10,11 @@ from tests.trainables.difficulty.small import vectors_of
 from trainables.curriculum.scores import DIFFICULTY_SCORES
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import get_task
-from trainables.difficulty.compute import compute_text_difficulties
-from trainables.utils.errors import UserError
+from trainables.difficulty.cache import compute_text_difficulties
 
 ROOT = Path(__file__).parents[2]
 VECTORS = vectors_of({"the": [1.0, 0.0], "a": [1.0, 1.0], "size": [0.0, 1.0], "graph": [-1.0, 0.3], "see": [0.3, -1]})
 TEXTS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs in ("text", "bm25", "vectors")]
-MODELS = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]
 
 
 def check(table: pd.DataFrame, prepared: RankingDataset, varies: bool = True) -> None:
@@ -58,21 +56,3 @@ def test_lengths_do_not_count_separators_as_words(dialogues: RankingDataset) -> 
     for name, value in table.items():
         plain = [word for word in text[name].split() if "_SEP]" not in word]
         assert value == pytest.approx(len(plain) / text[name].count("_SEP]"), abs=1e-9)
-
-
-def test_turns_of_what_is_no_dialogue_are_refused(docstrings: RankingDataset) -> None:
-    with pytest.raises(UserError) as error:
-        compute_text_difficulties("turns", docstrings)
-    expected = "curriculum.score: turns; expected another score: the task docstrings has no dialogues"
-    assert str(error.value) == expected
-
-
-@pytest.mark.parametrize("score", ["random", *MODELS])
-def test_what_is_no_score_of_texts_says_what_it_needs(score: str, dialogues: RankingDataset) -> None:
-    with pytest.raises(ValueError, match=f"'{score}' needs {DIFFICULTY_SCORES[score].needs}"):
-        compute_text_difficulties(score, dialogues, VECTORS)
-
-
-def test_vectors_must_be_given_where_they_are_needed(dialogues: RankingDataset) -> None:
-    with pytest.raises(ValueError, match="'sigma_SM' needs vectors"):
-        compute_text_difficulties("sigma_SM", dialogues)

@@ -11,7 +11,7 @@ import pytest
 from search_spaces.search_settings import SearchSettings
 from study.config.loader import load_study
 from study.config.sources import list_shipped_suites
-from study.workflows.choices import SECTIONS, Section, format_page, print_choices, read_field_docs
+from study.workflows.choices import CHOICES, Choice, format_page, print_choices, read_field_docs
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.tasks import get_task
 from trainables.metrics import get_measure
@@ -38,10 +38,10 @@ CHOOSE: dict[str, Callable[[str], Any]] = {
 """Title of a section -> what takes a name of its registry."""
 ENTRIES = [
     pytest.param(section, entry, id=f"{section.title}: {entry.name}")
-    for section in SECTIONS
+    for section in CHOICES
     for entry in section.registry.entries
 ]
-every_section = pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.title)
+every_section = pytest.mark.parametrize("section", CHOICES, ids=lambda section: section.title)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def page() -> str:
 
 
 @pytest.mark.parametrize(("section", "entry"), ENTRIES)
-def test_an_entry_describes_itself_in_one_line(section: Section, entry: Entry) -> None:
+def test_an_entry_describes_itself_in_one_line(section: Choice, entry: Entry) -> None:
     for text in (entry.line, entry.source):
         assert text == " ".join(text.split())
         assert 0 < len(text) <= LONGEST
@@ -76,7 +76,7 @@ def test_suites_are_listed_apart_from_studies(listed: list[str]) -> None:
 
 
 @every_section
-def test_every_listed_name_can_be_chosen(section: Section) -> None:
+def test_every_listed_name_can_be_chosen(section: Choice) -> None:
     assert len({entry.name for entry in section.registry.entries}) == len(section.registry.entries)
     for name in section.registry:
         CHOOSE[section.title](name)
@@ -85,7 +85,7 @@ def test_every_listed_name_can_be_chosen(section: Section) -> None:
 
 @every_section
 @pytest.mark.parametrize("name", ["", "unknown"])
-def test_another_name_is_refused_with_those_of_the_registry(section: Section, name: str) -> None:
+def test_another_name_is_refused_with_those_of_the_registry(section: Choice, name: str) -> None:
     with pytest.raises(Exception, match=r"one of|expected") as refused:
         CHOOSE[section.title](name)
     for entry in section.registry.entries:
@@ -102,7 +102,7 @@ def is_known(key: str, value: str) -> bool:
 
 
 @every_section
-def test_options_are_keys_of_a_study_that_take_their_defaults(section: Section) -> None:
+def test_options_are_keys_of_a_study_that_take_their_defaults(section: Choice) -> None:
     for key in section.keys:
         assert is_known(key, "x")
     names = [*section.registry.options]
@@ -124,7 +124,7 @@ def test_a_docstring_belongs_to_the_field_above_it() -> None:
 
 
 @pytest.mark.parametrize(("section", "entry"), ENTRIES)
-def test_the_list_and_the_page_have_every_entry(section: Section, entry: Entry, listed: list[str], page: str) -> None:
+def test_the_list_and_the_page_have_every_entry(section: Choice, entry: Entry, listed: list[str], page: str) -> None:
     below = listed[listed.index(f"{section.title}: {', '.join(section.keys)}") :]
     place = below.index(f"  {entry.name:21} {entry.line}")
     assert below[place + 1].split() == ["source:", *entry.source.split()]
@@ -136,7 +136,7 @@ def test_the_list_and_the_page_have_every_entry(section: Section, entry: Entry, 
 
 @every_section
 def test_the_list_and_the_page_have_every_option_with_its_default(
-    section: Section, listed: list[str], page: str
+    section: Choice, listed: list[str], page: str
 ) -> None:
     text = " ".join(" ".join(listed).split())
     for option in section.list_options():

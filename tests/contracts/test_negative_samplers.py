@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainables.data.negatives.base import NegativeSampler, Query, get_sampler_class
+from trainables.data.negatives.base import NegativeSampler, Query
 from trainables.data.negatives.dense import DenseSampler, embed_texts
 from trainables.data.negatives.selection import find_nearest
 from trainables.models.pretrained import hash_encoder_files
@@ -26,7 +26,7 @@ EVERY = [pytest.param(name, marks=carried) if name == "dense" else name for name
 
 
 def over(folder: Path, name: str, texts: list[str] = TEXTS, piece: int = 7) -> NegativeSampler:
-    kind, settings = get_sampler_class(name), SamplerSettings.model_validate({"name": name})
+    kind, settings = SAMPLERS[name], SamplerSettings.model_validate({"name": name})
     width = piece if kind.piece_size else len(texts)
     for number, first in enumerate(range(0, len(texts), width)):
         (folder / f"{number:05}").mkdir(parents=True)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from trainables.losses import TEMPERATURES
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
 from trainables.smoothing.schedules import SETTINGS, VARIANTS, compute_switch_instances, get_defaults
 from trainables.specs import base
@@ -97,7 +96,7 @@ def test_a_weak_label_that_is_not_used_may_be_anything():
 
 
 def test_every_row_and_column_of_the_table_can_be_named_in_a_study():
-    named = {"loss", "teacher", "distribution", "schedule", "epsilon", *SETTINGS, *TEMPERATURES}
+    named = {"loss", "teacher", "distribution", "schedule", "epsilon", *SETTINGS, "temperature"}
     assert set(LabelSmoothing.model_fields) == named
 
 

@@ -12,7 +12,7 @@ from docs.scripts import commands, configuration, pacing, speed
 from search_spaces.registry import STUDY_TYPES, get_study_type
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
 from tests.docs.blocks import ROOT
@@ -29,10 +29,8 @@ YES = {
     "model.num_layers": "6",
     "model.pooling": "mean",
     "task.document_words": "20",
-    "task.sampler.b": "0.4",
     "task.label_noise": "0.2",
-    "task.sampler.k1": "0.9",
-    "task.sampler.paper_code": "true",
+    "task.sampler.preset": "wsls-paper",
     "task.train_queries": "100",
     "training.batch_size": "16",
     "training.checkpoint": "R10@1",
@@ -65,15 +63,12 @@ NO = {
 }
 RUNS = {
     "confirm.seeds": "[101]",
-    "search.batch_size": "[16, 32]",
     "search.epsilon": "[0.1, 0.3]",
     "search.learning_rate": "[5e-4, 1e-3]",
     "search.n_configurations": "{T-LS = 5}",
-    "search.negatives": "[1, 3]",
     "search.sampler": "qmc",
     "search.schedule": '["two_stage", "cosine"]',
-    "search.seed": "5",
-    "search.switch": "[0.25, 0.75]",
+    "search.schedule_settings": "{switch = [0.3, 0.75]}",
     "seeds": "[1, 2, 3]",
     "variants": '["BERT", "LS", "T-LS", "WSLS"]',
 }
@@ -99,7 +94,8 @@ def rows() -> dict[str, dict[str, list[str]]]:
 def known_keys(trainable: str) -> set[str]:
     """Every key that a study of the trainable reads, without tables and variants."""
     known = _iter_known_keys(get_study_class(trainable))
-    fields = [field for field in known if not field.startswith("search.n_configurations.")]
+    named = ("search.n_configurations.", "search.schedule_settings.")  # tables whose entries a user names
+    fields = [field for field in known if not field.startswith(named)]
     tables = {field.rpartition(".")[0] for field in fields}
     unused = "" if get_study_type(trainable).has_curricula else "curriculum."
     return {field for field in fields if field not in tables and not (unused and field.startswith(unused))}

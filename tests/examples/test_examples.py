@@ -32,7 +32,7 @@ EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(EXAMPLES.rglob("*.py"))
 NOTEBOOK = EXAMPLES / "notebook.ipynb"
 LONGEST = 60
-PACKAGES = ("analysis", "search_spaces", "study", "trainables")
+PACKAGES = ("analysis", "records", "search_spaces", "study", "trainables")
 
 
 def cells() -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis.report import main as report
-from study.records import run_record as record
+from records import run_record as record
 from tests.study.command import SMALL, command, comparisons, copy_cache, environment, records
 from tests.study.mirrors import whole
 from wandb_server import Server, ServerRun

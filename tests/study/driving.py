@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from records import run_record as record
 from study.config.loader import Study
 from study.config.study_class import get_study_class
-from study.records import run_record as record
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest
+from study.scheduling.trials import PlannedConfiguration, ResolvedInputs, TrialRequest
 from trainables.specs.base import Environment
 
 Labels = dict[str, Any]
@@ -101,9 +101,9 @@ def decisions(scheduler: StudyScheduler) -> list[tuple[str, str]]:
     return sorted(found, key=lambda pair: pair[0])
 
 
-def by_hand(scheduler: StudyScheduler, metric: Metric = quality) -> dict[str, Configuration]:
+def by_hand(scheduler: StudyScheduler, metric: Metric = quality) -> dict[str, PlannedConfiguration]:
     """The oracle: of each system the complete configuration with the best mean, the first of several."""
-    best: dict[str, tuple[float, Configuration]] = {}
+    best: dict[str, tuple[float, PlannedConfiguration]] = {}
     for item in scheduler.configurations:
         values = [metric(scheduler.make_labels(item, run)) for run in item.runs]
         if None in values:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.readers.wandb_offline import PROVENANCE
-from study.records import run_record as record
+from records import run_record as record
+from records.scores import encode_scores
 from study.tracking import Tracking, WandbLogger
 from wandb_server import ServerRun
 
@@ -26,7 +26,7 @@ def recorded(folder: Path, split: record.Split, state: str = "finished", run_id:
     outcome = {f"{split}/R10@1": 0.5} if state == "finished" else {"error": "the loss is nan"}
     history = {"history": CURVE if state == "finished" else []} if split == "dev" else {}
     row = {"split": split, "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
-    scores = record.encode_scores(pd.DataFrame([row])) if state == "finished" else None
+    scores = encode_scores(pd.DataFrame([row])) if state == "finished" else None
     record.write_run_record(folder, split, {**entry, **made, "summary": {"state": state, **outcome}, **history}, scores)
 
 
@@ -48,7 +48,7 @@ def whole(run: ServerRun, folder: Path, splits: tuple[record.Split, ...] = SPLIT
     assert run.steps == list(range(len(run.history)))
     wanted = {key: value for entry in entries for key, value in entry["summary"].items()}
     assert {key: run.summary.get(key) for key in wanted} == wanted
-    assert run.config == entries[0]["config"] | {key: entries[0][key] for key in PROVENANCE if key in entries[0]}
+    assert run.config == record.get_settings(entries[0])
     files = {f"scores-{split}-{run.id}": record.get_scores_path(folder, run.id, split) for split in splits}
     expected = {name: {"scores.parquet": path.read_bytes()} for name, path in files.items() if path.is_file()}
     assert run.artifacts == expected

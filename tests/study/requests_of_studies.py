@@ -8,11 +8,12 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from records import run_record as record
+from records.scores import encode_scores
 from study.config.loader import Study, load_study
 from study.execution.checkpoint_evictor import CheckpointEvictor
-from study.records import run_record as record
-from study.records.remote import RemoteRecords
-from study.records.run_store import RunStore
+from study.folder.remote import RemoteRecords
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import RESOLVED
@@ -83,7 +84,7 @@ def _record(folder: Path, request: TrialRequest, scores: bytes) -> None:
 
 def _make_scores() -> bytes:
     row = {"split": "dev", "query_id": "q", "document_id": "d", "relevant": 1, "score": 0.5}
-    return record.encode_scores(pd.DataFrame([row]))
+    return encode_scores(pd.DataFrame([row]))
 
 
 class Requests(dict[str, Counter[str]]):

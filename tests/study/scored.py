@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from records import run_record as record
+from records.scores import encode_scores
 from study.config.schema import Study
 from study.config.study_class import get_study_class
-from study.records import run_record as record
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import RESOLVED, STUDY, Labels
@@ -68,7 +69,7 @@ def write(folder: Path, request: TrialRequest, quality: Strength) -> None:
     frame = pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})
     summary = {f"{split}/R10@1": hits, f"{split}/ECE": abs((labels["epsilon"] or 0.0) - 0.1), "seconds": 36.0}
     entry = {"id": labels["specification_id"], "state": "finished", "config": labels, "summary": summary}
-    record.write_run_record(folder, split, {**entry, "history": []}, record.encode_scores(frame))
+    record.write_run_record(folder, split, {**entry, "history": []}, encode_scores(frame))
 
 
 def scheduler(made: Study, folder: Path, **more: Any) -> StudyScheduler:

@@ -5,14 +5,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+from records import run_record as record
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.execution.trainable import StudyTrainable, TrialError
-from study.records import run_record as record
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import Configuration, ResolvedInputs, TrialRequest
+from study.scheduling.trials import PlannedConfiguration, ResolvedInputs, TrialRequest
 from study.tracking import Tracking
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
 from trainables.models import pretrained as weights
@@ -90,7 +90,7 @@ def table(begun: StudyScheduler) -> dict[str, Any]:
     return found
 
 
-def totals(begun: StudyScheduler, configurations: list[Configuration] | None = None) -> tuple[int, int]:
+def totals(begun: StudyScheduler, configurations: list[PlannedConfiguration] | None = None) -> tuple[int, int]:
     """Instances trained, and instances that would have been without sharing."""
     runs = [run for item in configurations or begun.configurations for run in item.runs]
     summaries = [entry["summary"] for run in runs if (entry := record.read_run_record(begun.folder, run.id))]

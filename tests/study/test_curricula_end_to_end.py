@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from analysis.data.results import per_query
-from analysis.readers.missing_runs import count_missing_runs
 from analysis.readers.results import read_records, read_wandb_files
 from tests.study.command import run
 
@@ -18,7 +17,7 @@ CHANGES = (
     'curriculum.variants=["BERT"]',
     'curriculum.compare="score"',
     'curriculum.score=["random", "words_responses", "BERT_loss"]',
-    "curriculum.scorer_instances=1024",
+    "curriculum.scorer_epochs=0.5",
     "training.sampling=uniform",
     "training.checkpoint=MAP",
     "training.evaluations=4",
@@ -57,7 +56,7 @@ def test_every_curriculum_is_a_system_of_the_report(place: Path) -> None:
 
 def test_wandbs_files_give_the_same_as_the_records(place: Path) -> None:
     told, recorded = read_wandb_files(place / "study" / "wandb"), read_records(place / "study")
-    assert count_missing_runs(told).describe() == ""
+    assert not told.unfinished
     assert told.queries is not None
     assert recorded.queries is not None
     pd.testing.assert_frame_equal(told.queries, recorded.queries)

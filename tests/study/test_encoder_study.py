@@ -35,7 +35,7 @@ precision = "fp32"
 [search]
 sampler = "grid"
 multiple = [1.0, 3.0]
-switch = [0.5]
+schedule_settings.switch = [0.5]
 
 [confirm]
 seeds = [11, 12]
@@ -135,7 +135,7 @@ def test_again_trains_nothing_and_says_the_same(done: tuple[Path, str], encoders
 @pytest.mark.long
 def test_a_configuration_is_swept_by_name(encoders: Encoders, done: tuple[Path, str], tmp_path: Path) -> None:
     (tmp_path / "cache").symlink_to(done[0] / "cache")
-    named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5", "mean=0", "deviation=1"]
+    named = ["variant=GS-InfoNCE", "multiple=2", "weight=0.5"]
     result = run(encoders, tmp_path, "--sweep", *named)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout.splitlines()[-1])

@@ -56,11 +56,11 @@ RUNS = [str(DATA / "trec-dl-text" / "runs" / f"{name}.tas-b.run") for name in ("
 BEIR, QQP = str(TEXTS / "beir" / "study.toml"), str(TEXTS / "qqp" / "study.toml")
 GIVEN = ["task.sampler.name=given", "task.evaluation_sampler.name=given"]
 GUIDE = {
-    "first-stage: sampler": [BEIR, "analysis.metric=nDCG@10", "task.evaluation=retrieved", "task.depth=20"],
+    "first-stage: sampler": [BEIR, "analysis.metric=nDCG@10", "task.depth=20"],
     "first-stage: run": [BEIR, "analysis.metric=nDCG@10", f"task.candidates_run={json.dumps(RUNS)}", "task.depth=50"],
     "data: quick": ["quick", "name=my-questions", "task.name=qqp"],
     "data: random": [QQP, "name=own-qqp-random", "task.sampler.name=random"],
-    "papers: curricula": ["curriculum-scoring", *GIVEN, "task.train_negatives=1", "training.negative_choice=first"],
+    "papers: curricula": ["curriculum-scoring", *GIVEN, "task.train_negatives=1"],
     "papers: noise": ["gs-infonce-noise", "search.compare=multiple"],
 }
 """Further commands of the guide: a study and its overrides."""

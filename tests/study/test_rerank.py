@@ -153,7 +153,7 @@ def test_only_missing_chunks_are_computed(
 
     out, compute, computed = tmp_path / "new.run", scoring.ChunkScorer.score, list[int]()
 
-    def fail_at_the_second(self: scoring.ChunkScorer, chunk: scoring.Chunk) -> scoring.Scores:
+    def fail_at_the_second(self: scoring.ChunkScorer, chunk: scoring.TokenizedTexts) -> scoring.Scores:
         computed.append(len(chunk.starts))
         if len(computed) == 2:
             raise RuntimeError("stopped")

@@ -46,7 +46,7 @@ def studies(world: World, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     place = tmp_path_factory.mktemp("protocols")
     collection, done = write_collection(place / "collection"), {}
     values = {"name": "beir", "path": str(collection), "candidates": 5, "relevant_from": 1}
-    for name, own in {"sampled": {}, "retrieved": {"evaluation": "retrieved", "depth": DEPTH}}.items():
+    for name, own in {"sampled": {}, "retrieved": {"depth": DEPTH}}.items():
         prepared = prepare_data(RankerTaskSettings.model_validate({**values, **own}), place / "cache")
         tiny = world._replace(prepared=prepared)
         made = study(
@@ -125,7 +125,7 @@ def test_exported_files_give_the_figures_of_the_report(studies: dict[str, Done],
 
 @pytest.mark.parametrize("metric", ["Judged@5", "P@8", "R@8", "R5@1", "position", "STS"])
 def test_metrics_that_say_nothing_of_retrieved_candidates_are_refused(metric: str) -> None:
-    settings = ["task.evaluation=retrieved", "task.depth=8"]
+    settings = ["task.depth=8"]
     assert load_study("quick", [*settings, "analysis.metric=P@7"]).analysis.metric == "P@7"
     with pytest.raises(UserError, match="since relevant documents may be missing from the candidates"):
         load_study("quick", [*settings, f"analysis.metric={metric}"])
@@ -133,8 +133,8 @@ def test_metrics_that_say_nothing_of_retrieved_candidates_are_refused(metric: st
 
 def test_the_ranking_that_is_not_trained_has_the_name_of_the_first_stage() -> None:
     for settings, name in (
-        (["task.evaluation=retrieved"], "BM25"),
-        (["task.evaluation=retrieved", "task.evaluation_sampler.name=dense"], "first stage"),
+        (["task.depth=100"], "BM25"),
+        (["task.depth=100", "task.evaluation_sampler.name=dense"], "first stage"),
         (["task.candidates_run=any.run"], "first stage"),
         (["task.evaluation_sampler.name=dense"], "BM25"),
     ):
@@ -147,8 +147,8 @@ def test_the_ranking_that_is_not_trained_has_the_name_of_the_first_stage() -> No
 
 def test_a_preview_says_which_candidates_will_be_evaluated(tmp_path: Path) -> None:
     for settings, said in (
-        (["task.evaluation=retrieved", "task.depth=50"], "the first 50 documents of bm25 over the whole collection"),
-        (["task.evaluation=sampled"], "sampled, the relevant documents among them"),
+        (["task.depth=50"], "the first 50 documents of bm25 over the whole collection"),
+        ([], "sampled, the relevant documents among them"),
     ):
         own = ["analysis.metric=MRR", f"output.folder={tmp_path / 'results'}"]
         preview = build_preview(load_study("quick", [*own, *settings]))

@@ -12,7 +12,7 @@ from tests.study.command import call, light
     [
         (["training.speed=3"], ["training.speed", "known key"]),
         (["search.epsilon=[1.5]"], ["search.epsilon", "1.5", "at most 1"]),
-        (["search.switch=[-1]"], ["search.switch", "-1", "above 0"]),
+        (["search.schedule_settings.switch=[-1]"], ["search.schedule_settings", "-1", "greater than 0"]),
         (["task.name=trivia"], ["task.name", "trivia", "docstrings"]),
         (["task.name=beir"], ["task.path", "none", "corpus.jsonl"]),
         (["task.name=qqp", "task.path=pairs.tsv"], ["pairs.tsv, line 2", "fields: 2", "6"]),

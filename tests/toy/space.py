@@ -23,7 +23,7 @@ class ToySearchSettings(SearchSettings):
     """Ranges of the search."""
 
     smoothing_params: ClassVar[tuple[str, ...]] = ("softness",)
-    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "batch_size", "ridge")
+    optimisation_params: ClassVar[tuple[str, ...]] = ("learning_rate", "ridge")
 
     softness: Shares = (0.1, 0.2, 0.4)
     ridge: Annotated[

@@ -48,7 +48,7 @@ def info_nce(
     return nn.functional.cross_entropy(logits, torch.arange(len(first), device=first.device))
 
 
-def draw_noise(seed: int, step: int, count: int, hidden: int, mean: float, deviation: float) -> Tensor:
+def draw_noise(seed: int, step: int, count: int, hidden: int) -> Tensor:
     """Return the noise vectors of one batch of a run.
 
     Args:
@@ -56,18 +56,15 @@ def draw_noise(seed: int, step: int, count: int, hidden: int, mean: float, devia
         step: 0-based batch number.
         count: number of vectors.
         hidden: components per vector.
-        mean: mean of each component.
-        deviation: standard deviation of each component.
 
     Returns:
-        float32 tensor of shape (count, hidden); each component is drawn from N(mean, deviation^2).
+        float32 tensor of shape (count, hidden); each component is drawn from N(0, 1).
 
     Example:
-        >>> noise = draw_noise(seed=1, step=0, count=3, hidden=8, mean=0.0, deviation=1.0)
+        >>> noise = draw_noise(seed=1, step=0, count=3, hidden=8)
         >>> noise.shape
         torch.Size([3, 8])
-        >>> bool((noise == draw_noise(seed=1, step=0, count=3, hidden=8, mean=0.0, deviation=1.0)).all())
+        >>> bool((noise == draw_noise(seed=1, step=0, count=3, hidden=8)).all())
         True
     """
-    standard_normal = make_generator(seed, "noise", step).standard_normal((count, hidden), dtype=np.float32)
-    return torch.from_numpy(mean + deviation * standard_normal)
+    return torch.from_numpy(make_generator(seed, "noise", step).standard_normal((count, hidden), dtype=np.float32))

@@ -31,12 +31,7 @@ _TEXT_SCORES, _MODEL_SCORES = "trainables.difficulty.text_scores", "trainables.d
 _PENHA = "Penha and Hauff (2020), section 3"
 DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
     Entry("random", DifficultyScore("nothing", ""), "no difficulty: the order is shuffled", _PENHA),
-    Entry(
-        "turns",
-        DifficultyScore("text", f"{_TEXT_SCORES}:turns"),
-        "number of utterances in the context",
-        _PENHA,
-    ),
+    Entry("turns", DifficultyScore("text", f"{_TEXT_SCORES}:turns"), "number of utterances in the context", _PENHA),
     Entry(
         "words_context",
         DifficultyScore("text", f"{_TEXT_SCORES}:words_context"),
@@ -73,14 +68,14 @@ DIFFICULTY_SCORES: Registry[DifficultyScore] = Registry(
         DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_pred"),
         "mean probability of the others minus that of the relevant, by a trained model",
         _PENHA,
-        ("seed",),
+        ("scorer_epochs",),
     ),
     Entry(
         "BERT_loss",
         DifficultyScore("scorer", f"{_MODEL_SCORES}:bert_loss"),
         "cross-entropy of a trained model, half of the relevant, half of the others",
         _PENHA,
-        ("seed",),
+        ("scorer_epochs",),
     ),
     kind=DifficultyScore,
 )

@@ -82,7 +82,7 @@ def _leave_out_queries(
         kept = [
             place
             for place, name in enumerate(documents)
-            if settings.sampler.keep_query_text
+            if settings.sampler.protocol.keep_query_text
             or (query, name) in judged
             or not is_own_document(query, dataset.queries[query], name, dataset.documents.get(name, ""))
         ][: settings.retrieval_depth]

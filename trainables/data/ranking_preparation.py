@@ -106,11 +106,7 @@ def prepare_data(
 
 
 def _prepare(
-    settings: RankerTaskSettings,
-    portable: RankerTaskSettings,
-    cache: Path,
-    pointer: Path,
-    report: "ProgressCallback",
+    settings: RankerTaskSettings, portable: RankerTaskSettings, cache: Path, pointer: Path, report: "ProgressCallback"
 ) -> RankingDataset:
     report(f"reading task {settings.name}")
     dataset = _read_dataset(settings)
@@ -146,7 +142,7 @@ def _check_dataset(where: str, dataset: IRDataset) -> None:
 
 def _get_pointer_path(settings: RankerTaskSettings, portable: RankerTaskSettings, cache: Path) -> Path:
     task = get_task(settings.name)
-    task.check_split_settings(settings)
+    task.check_dev_share(settings)
     return get_pointer_path([FORMAT, _build_identity(portable), task.get_source_version(settings)], cache)
 
 
@@ -189,7 +185,7 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.detect_environment().model_dump(mode="json")
         identity["sentence-transformers"] = version("sentence-transformers")
-    if any(sampler.words == "stemmed" for sampler in samplers):
+    if portable.sampler.protocol.words == "stemmed":
         identity["PyStemmer"] = version("PyStemmer")
     return identity
 

@@ -14,7 +14,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from trainables.data.files.candidates_run import Ranking
-from trainables.data.negatives.base import PoolError, get_sampler_class
+from trainables.data.negatives.base import PoolError
 from trainables.data.negatives.candidates import (
     QUERIES_PER_PART,
     QueryToSample,
@@ -28,7 +28,8 @@ from trainables.data.negatives.candidates import (
 )
 from trainables.data.negatives.pool import DocumentPool
 from trainables.data.tasks import IRDataset, get_task
-from trainables.specs.ranking_task import PoolName, RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.specs.samplers import SAMPLERS
 from trainables.utils.checksums import is_intact, write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -65,7 +66,7 @@ class CandidateSampler:
         tightest = dict[str, tuple[int, str]]()
         for split, query_ids in chosen.items():
             n_documents, key = len(self._get_pool(split).ids), self._settings.get_number_key(split)
-            self._items[split] = items = self._prepare_queries(split, query_ids)
+            self._items[split] = items = self._get_pool(split).prepare_queries(split, query_ids, self._settings)
             for item in items:
                 left = n_documents - len(item.excluded)
                 if left >= item.n_negatives:
@@ -94,7 +95,7 @@ class CandidateSampler:
             PoolError: If the pool is too small, see `check_pools`.
         """
         settings, pool = self._settings.get_sampler_settings(split), self._get_pool(split)
-        items = self._items.pop(split, None) or self._prepare_queries(split, query_ids)
+        items = self._items.pop(split, None) or pool.prepare_queries(split, query_ids, self._settings)
         self._check_candidates_are_named(split, items)
         bm25_settings = settings.model_copy(update={"name": "bm25"})
         needs_bm25 = split != "train" or settings.weak_label == "bm25"
@@ -126,7 +127,7 @@ class CandidateSampler:
                 candidates.
         """
         settings, pool = self._settings.get_sampler_settings(split), self._get_pool(split)
-        items = pool.prepare_searches(split, query_ids, settings.keep_query_text)
+        items = pool.prepare_searches(split, query_ids, settings.protocol.keep_query_text)
         self._check_candidates_are_named(split, items)
         if settings.name == "given":
             self._check_lists_are_whole(split, items)
@@ -141,9 +142,6 @@ class CandidateSampler:
             name: Ranking([pool.ids[position] for position in found.positions[own].tolist()], found.scores[own])
             for name, own in zip(query_ids, rows, strict=True)
         }
-
-    def _prepare_queries(self, split: str, query_ids: list[str]) -> list[QueryToSample]:
-        return self._get_pool(split).prepare_queries(split, query_ids, self._settings)
 
     def _check_lists_are_whole(self, split: str, items: list[QueryToSample]) -> None:
         """Raise UserError if lists without scores would be cut: nothing says which of their documents are the first."""
@@ -164,23 +162,21 @@ class CandidateSampler:
         raise UserError(_get_sampler_key(split), found, "another sampler, or a task with candidates")
 
     def _get_pool(self, split: str) -> DocumentPool:
-        kind, name = self._get_pool_kind(split), self._name_pool(split)
+        kind, name = self._settings.get_pool(split, get_task(self._settings.name).pool), self._name_pool(split)
         include_candidates = self._settings.get_sampler_settings(split).name == "given"
         self._pools = {name: self._pools.get(name) or DocumentPool(self._dataset, kind, split, include_candidates)}
         return self._pools[name]
 
-    def _get_pool_kind(self, split: str) -> PoolName:
-        return self._settings.get_pool(split, get_task(self._settings.name).pool)
-
     def _name_pool(self, split: str) -> str:
-        return "all" if self._get_pool_kind(split) == "all" else split
+        is_whole = self._settings.get_pool(split, get_task(self._settings.name).pool) == "all"
+        return "all" if is_whole else split
 
     def _build_index(self, split: str, pool: DocumentPool, settings: SamplerSettings) -> SamplerIndex:
-        sampler_class = get_sampler_class(settings.name)
-        index_settings = settings.model_dump(mode="json", include={"name", "k1", "b", "idf", "words", "encoder"})
+        piece_size = SAMPLERS[settings.name].piece_size
+        index_settings = settings.model_dump(mode="json", include={"name", "preset", "encoder"})
         folder = self._work_folder / f"{self._name_pool(split)}-{settings.name}-{hash_json(index_settings)}"
-        if sampler_class.piece_size != 0:
-            width = sampler_class.piece_size or len(pool.ids)
+        if piece_size != 0:
+            width = piece_size or len(pool.ids)
             starts = {folder / f"{number:05}": first for number, first in enumerate(range(0, len(pool.ids), width))}
             missing = [(piece, first) for piece, first in starts.items() if not is_intact(piece, remove_damaged=True)]
             if missing:
@@ -223,7 +219,7 @@ def _count_candidates_left_out(item: QueryToSample) -> int:
 
 def _build_piece(settings: SamplerSettings, folder: Path, texts: list[str]) -> None:
     with write_folder_with_checksums(folder) as draft:
-        get_sampler_class(settings.name).build(draft, texts, settings)
+        SAMPLERS[settings.name].build(draft, texts, settings)
 
 
 def _start_worker(plugins: tuple[str, ...]) -> None:

@@ -6,20 +6,21 @@ which a document is cut.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import SPLITS, get_task
-from trainables.text.words import truncate_words
+from trainables.exchange.input_rules import InputRules
+from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.text.tokens import Ids, TokenizedTexts, encode_texts, get_special_tokens
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
-from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -28,54 +29,83 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Part of every key. Increase it when the same input gives different files."""
 
-_NO_LIMIT = 10**9
-"""Tokens that no text has. With this limit, unlike without one, the tokenizer does not warn of long texts."""
-
-_PIECES_PER_BLOCK = 50_000
-"""Arrays of token ids that are concatenated at once, because an array takes more memory than the ids of a text."""
-
-Ids = npt.NDArray[np.int32]
-Positions = Ints
+_PAIRS_PER_BLOCK = 10_000
+"""Pairs whose arrays of token ids are concatenated at once, because an array takes more memory than its ids."""
 
 
-@dataclass(frozen=True)
-class PairTokens:
-    """Token ids of every candidate row, in the order of `RankingDataset.read_candidates()`."""
+@dataclass(frozen=True, kw_only=True)
+class PairTokens(TokenizedTexts):
+    """Token ids of every candidate row, in the order of `RankingDataset.read_candidates()`.
 
-    flat: Ids
-    """(tokens,) Token ids of all rows, concatenated."""
-    offsets: Positions
-    """(rows + 1,) Row r is `flat[offsets[r]:offsets[r + 1]]`."""
-    starts: Ids
-    """(rows,) Position within the row where the document's segment starts, after the [SEP] of the query."""
+    `starts` are the positions where the documents' segments start, after the [SEP] of the query.
+    """
+
     specials: tuple[int, int, int]
     """Numbers of special tokens before the query, between query and document, and after the document: (1, 1, 1) for
     BERT. The query's own tokens are `[specials[0], start - specials[1])`, the document's
     `[start, length - specials[2])`."""
     splits: dict[str, tuple[int, int]]
     """Split -> first row and end of its rows (last row + 1)."""
-    n_truncated: int
-    """Number of rows that were truncated."""
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def get_pair(self, row: int) -> tuple[Ids, int]:
-        """Return the token ids of a row and the position where its document's segment starts.
-
-        In a model with token types, the type is 0 before this position and 1 from there on.
-        """
-        return self.flat[self.offsets[row] : self.offsets[row + 1]], int(self.starts[row])
-
-    @cached_property
-    def lengths(self) -> Positions:
-        """(rows,) Number of tokens of each row, including special tokens."""
-        lengths: Positions = np.diff(self.offsets)
-        return lengths
 
     def get_rows(self, split: str) -> slice:
         """Return the rows of a split."""
         return slice(*self.splits[split])
+
+
+class TextTokens(NamedTuple):
+    """Tokens of the queries or of the documents, which pairs consist of.
+
+    Attributes:
+        flat: token ids of all texts, in any order, shape (tokens,).
+        starts: index in `flat` of the first token of each text, shape (texts,).
+        lengths: tokens of each text, shape (texts,). No more than fit into a pair are in `flat`: its first ones, or the
+            last ones of a query that loses its beginning.
+    """
+
+    flat: Ids
+    starts: Ints
+    lengths: Ints
+
+
+class PairFormat(NamedTuple):
+    """Special tokens of a pair of texts, and its length.
+
+    Attributes:
+        before: tokens before the query.
+        between: tokens between query and document.
+        after: tokens after the document.
+        has_token_types: True if tokens from the document on have type 1. If False, all tokens have type 0.
+        max_length: maximum number of tokens of a pair, including the special tokens.
+        rules: how a pair is cut.
+    """
+
+    before: Ids
+    between: Ids
+    after: Ids
+    has_token_types: bool
+    max_length: int
+    rules: InputRules = InputRules()
+
+    @property
+    def room(self) -> int:
+        """Maximum number of tokens of query and document together."""
+        return self.max_length - self.n_special
+
+    @property
+    def n_special(self) -> int:
+        """Number of special tokens of a pair."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+
+def make_input_rules(settings: RankerTaskSettings) -> InputRules:
+    """Return the rules by which a study makes the inputs of its rankers."""
+    task = get_task(settings.name)
+    is_plain = settings.truncation == "longest_first" or task.is_dialogue
+    return InputRules(
+        document_words=settings.document_words,
+        truncation=settings.truncation if is_plain else "query_first",
+        joined_tokens=() if settings.separators else task.added_tokens,
+    )
 
 
 def tokenize_pairs(
@@ -83,15 +113,10 @@ def tokenize_pairs(
 ) -> PairTokens:
     """Tokenise prepared data, or map the existing token arrays. Each text is tokenised once.
 
-    A document is first cut after `document_words` words, if the task has this setting.
-
-    A pair that is too long loses the end of its query first, but the query keeps at least a third of `max_length`. Then
-    the document loses its end. In a dialogue, the response is cut first, to no less than a third of `max_length`. Then
-    the context loses its beginning, or its end if the task's truncation is "plain". With "longest_first", the longer of
-    query and document loses a token at its end until the pair fits.
+    Texts and pairs are cut by the rules of `make_input_rules`, see `InputRules.truncation`.
 
     Raises:
-        UserError: If `max_length` leaves no room for a document, or if the tokenizer is not a fast one.
+        UserError: If the tokenizer is not a fast one.
     """
     folder = get_pair_tokens_folder(prepared, model_digest, max_length, cache)
     return load_or_rebuild(
@@ -117,143 +142,89 @@ def load_pair_tokens(folder: Path) -> PairTokens:
     folder = verify_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     before, between, after = meta["specials"]
+    ids, offsets, starts = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("ids", "offsets", "starts"))
     return PairTokens(
-        np.load(folder / "ids.npy", mmap_mode="r"),
-        np.load(folder / "offsets.npy", mmap_mode="r"),
-        np.load(folder / "starts.npy", mmap_mode="r"),
-        (before, between, after),
-        {split: (first, last) for split, (first, last) in meta["splits"].items()},
+        ids,
+        offsets,
+        starts,
         meta["truncated"],
+        specials=(before, between, after),
+        splits={split: (first, last) for split, (first, last) in meta["splits"].items()},
     )
 
 
-def get_pair_special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids, Ids]:
-    """Return the special tokens that a tokenizer adds before, between and after two texts.
+def join_pairs(
+    queries: TextTokens, documents: TextTokens, query_codes: Ints, document_codes: Ints, form: PairFormat
+) -> TokenizedTexts:
+    """Return the token ids of pairs, cut by the rules of the format.
 
-    They are taken from an example.
-
-    Raises:
-        UserError: If the tokenizer is not a fast one.
+    Args:
+        queries: tokens of the queries.
+        documents: tokens of the documents.
+        query_codes: number of the query of each pair, shape (pairs,).
+        document_codes: number of the document of each pair, shape (pairs,).
+        form: special tokens, length and rules.
     """
-    if not tokenizer.is_fast:
-        raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
-    example = tokenizer("a", "b")
-    ids, parts = np.asarray(example["input_ids"], dtype=np.int32), example.sequence_ids(0)
-    first, second = parts.index(0), parts.index(1)
-    first_end, second_end = len(parts) - parts[::-1].index(0), len(parts) - parts[::-1].index(1)
-    return ids[:first], ids[first_end:second], ids[second_end:]
+    lengths = queries.lengths[query_codes], documents.lengths[document_codes]
+    query_lengths, document_lengths = form.rules.cut_pairs(*lengths, form.room, form.max_length // 3)
+    query_starts = queries.starts[query_codes]
+    if form.rules.truncation == "oldest":
+        query_starts = query_starts + np.minimum(lengths[0], form.room) - query_lengths
+    sides = (query_starts, query_lengths, documents.starts[document_codes], document_lengths)
+    pieces = list[Ids]()
+    for query, n_query, document, n_document in zip(*(side.tolist() for side in sides), strict=True):
+        texts = queries.flat[query : query + n_query], documents.flat[document : document + n_document]
+        pieces += [form.before, texts[0], form.between, texts[1], form.after]
+    starts = len(form.before) + query_lengths + len(form.between)
+    ends = starts + document_lengths + len(form.after)
+    n_truncated = int((query_lengths + document_lengths < lengths[0] + lengths[1]).sum())
+    offsets = np.concatenate([[0], np.cumsum(ends)])
+    return TokenizedTexts(np.concatenate(pieces), offsets, starts if form.has_token_types else ends, n_truncated)
 
 
 def _write_tokens(
     folder: Path, prepared: RankingDataset, tokenizer: "PreTrainedTokenizerBase", max_length: int
 ) -> None:
-    before, between, after = get_pair_special_tokens(tokenizer)
-    third, room = max_length // 3, max_length - len(before) - len(between) - len(after)
-    if room <= third:
-        raise UserError("model.max_length", max_length, "a length that leaves room for a document")
+    rules = make_input_rules(prepared.settings)
+    before, between, after = get_special_tokens(tokenizer, 2)
+    form = PairFormat(before, between, after, True, max_length, rules)
     candidates, queries, documents = prepared.read_candidates(), prepared.read_queries(), prepared.read_documents()
-    task, settings = get_task(prepared.settings.name), prepared.settings
-    side = "left" if task.is_dialogue and settings.truncation == "oldest" else "right"
-    # One more than fits, so that truncation is visible. Which of two long sides is the longer one needs their lengths.
-    max_kept = room + 1 if settings.truncation != "longest_first" else None
-    texts = queries["text"].tolist()
-    if not settings.separators:
-        texts = [" ".join(task.split_utterances(text)) for text in texts]
-    heads = dict(zip(queries["query_id"], encode_texts(tokenizer, texts, max_kept, side), strict=True))
-    texts = [truncate_words(text, settings.document_words) for text in documents["text"]]
-    bodies = dict(zip(documents["document_id"], encode_texts(tokenizer, texts, max_kept), strict=True))
-
-    blocks, pieces, truncated = list[Ids](), list[Ids](), 0
-    starts = np.empty(len(candidates), dtype=np.int32)
-    lengths = np.empty(len(candidates), dtype=np.int64)
-    for row, (query, document) in enumerate(zip(candidates["query_id"], candidates["document_id"], strict=True)):
-        head, body = heads[query], bodies[document]
-        if settings.truncation == "longest_first":
-            head, body = truncate_longest_first(head, body, room)
-        else:
-            head, body = _truncate_pair(head, body, room, third, side if task.is_dialogue else None)
-        truncated += len(head) < len(heads[query]) or len(body) < len(bodies[document])
-        pieces += [before, head, between, body, after]
-        starts[row] = len(before) + len(head) + len(between)
-        lengths[row] = starts[row] + len(body) + len(after)
-        if len(pieces) >= _PIECES_PER_BLOCK:
-            blocks.append(np.concatenate(pieces))
-            pieces.clear()
-    blocks += [np.concatenate(pieces)] if pieces else []
-
+    heads = _tokenize([*map(rules.prepare_query, queries["text"])], tokenizer, form, rules.truncation == "oldest")
+    bodies = _tokenize([*map(rules.prepare_document, documents["text"])], tokenizer, form)
+    query_codes = pd.Index(queries["query_id"]).get_indexer(candidates["query_id"])
+    document_codes = pd.Index(documents["document_id"]).get_indexer(candidates["document_id"])
+    rows = [slice(start, start + _PAIRS_PER_BLOCK) for start in range(0, len(candidates), _PAIRS_PER_BLOCK)]
+    blocks = [join_pairs(heads, bodies, query_codes[own], document_codes[own], form) for own in rows]
     ends = np.cumsum([(candidates["split"] == split).sum() for split in SPLITS]).tolist()
     meta: dict[str, Any] = {
         "fingerprint": prepared.fingerprint,
         "max_length": max_length,
         "specials": [len(before), len(between), len(after)],
-        "truncated": truncated,
+        "truncated": sum(block.n_truncated for block in blocks),
         "splits": dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
     with write_folder_with_checksums(folder) as draft:
         with (draft / "ids.npy").open("wb") as stream:
-            _save_blocks(stream, blocks)
-        np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(lengths)]))
-        np.save(draft / "starts.npy", starts)
+            _save_blocks(stream, [block.flat for block in blocks])
+        np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(np.concatenate([b.lengths for b in blocks]))]))
+        np.save(draft / "starts.npy", np.concatenate([block.starts for block in blocks]).astype(np.int32))
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
-def _save_blocks(stream: BinaryIO, blocks: list[Ids]) -> None:
+def _tokenize(
+    texts: list[str], tokenizer: "PreTrainedTokenizerBase", form: PairFormat, keeps_end: bool = False
+) -> TextTokens:
+    # One more than fits, so that truncation is visible.
+    encoded = encode_texts(tokenizer, texts, form.room + 1, "left" if keeps_end else "right")
+    kept = [ids[-form.room :] if keeps_end else ids[: form.room] for ids in encoded]
+    starts = np.cumsum([0, *map(len, kept[:-1])])
+    return TextTokens(np.concatenate(kept), starts, np.array([*map(len, encoded)]))
+
+
+def _save_blocks(stream: BinaryIO, blocks: Sequence[Ids]) -> None:
     """Write what `np.save` writes of the concatenated blocks, without a copy of them."""
     shape = (sum(map(len, blocks)),)
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(stream, header)
     for block in blocks:
         stream.write(block.astype(np.int32, copy=False).data)
-
-
-def _truncate_pair(query: Ids, document: Ids, room: int, third: int, side: str | None) -> tuple[Ids, Ids]:
-    """Return query and document, truncated so that they fit.
-
-    Args:
-        query: Token ids of the query.
-        document: Token ids of the document.
-        room: Number of tokens that fit.
-        third: A third of the maximum length.
-        side: Side where the context of a dialogue is cut, "left" or "right". If None, the pair is not a dialogue: the
-            query is cut first, at its end.
-    """
-    if side is None:
-        query = query[: max(third, room - len(document))]
-        return query, document[: room - len(query)]
-    document = document[: max(third, room - len(query))]
-    left = room - len(document)
-    return query[-left:] if side == "left" else query[:left], document
-
-
-def truncate_longest_first(query: Ids, document: Ids, room: int) -> tuple[Ids, Ids]:
-    """Return query and document, of which the longer one has lost a token at its end until both fit.
-
-    Of two equally long sides, the document loses the token, as in the code of Penha and Hauff and the slow tokenizers
-    of transformers: a query that is too long keeps the odd token. Fast tokenizers give it to the longer side.
-
-    Example:
-        >>> query, document = truncate_longest_first(np.arange(280), np.arange(90), room=125)
-        >>> len(query), len(document)
-        (63, 62)
-    """
-    query = query[: max(room - room // 2, room - len(document))]
-    return query, document[: room - len(query)]
-
-
-def encode_texts(
-    tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int | None, side: str = "right"
-) -> list[Ids]:
-    """Return the token ids of texts without special tokens, cut to `length`.
-
-    The tokenizer itself cuts them, because it warns of long texts otherwise.
-    """
-    tokenizer.truncation_side = side
-    encoded = tokenizer(
-        texts,
-        add_special_tokens=False,
-        truncation=True,
-        max_length=_NO_LIMIT if length is None else length,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-    )["input_ids"]
-    return [np.asarray(ids, dtype=np.int32) for ids in encoded]

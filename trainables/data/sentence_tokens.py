@@ -6,16 +6,15 @@ The token arrays are ragged and in files that trials map and share: `<cache>/tok
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trainables.data.ranking_tokens import Ids, Positions, encode_texts
 from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
+from trainables.text.tokens import Ids, TokenizedTexts, encode_texts, get_special_tokens
+from trainables.utils.arrays import Ints
 from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
-from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ _BLOCK_SIZE = 10_000
 """Number of sentences per call of the tokenizer. Its output needs far more memory than the ids."""
 
 
-@dataclass(frozen=True)
-class SentenceTokens:
+@dataclass(frozen=True, kw_only=True)
+class SentenceTokens(TokenizedTexts):
     """Token ids of every sentence.
 
     The first rows are the training sentences, in the order of `SentenceDataset.read_sentences()`. They are cut to the
@@ -36,42 +35,18 @@ class SentenceTokens:
     the model takes.
     """
 
-    flat: Ids
-    """(tokens,) Token ids of all sentences, concatenated."""
-    offsets: Positions
-    """(n + 1,) Sentence r is `flat[offsets[r]:offsets[r + 1]]`."""
-    pairs: Positions
+    pairs: Ints
     """(2, pairs) Rows of the two sentences of each pair, in the order of `SentenceDataset.read_pairs()`."""
     splits: dict[str, tuple[int, int]]
     """Split -> first pair and end of its pairs (last pair + 1)."""
     n_training: int
     """Number of training sentences, which are the rows 0 to `n_training` - 1."""
-    n_truncated: int
-    """Number of sentences that were truncated."""
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @cached_property
-    def lengths(self) -> Positions:
-        """(n,) Number of tokens of each sentence, including special tokens."""
-        lengths: Positions = np.diff(self.offsets)
-        return lengths
-
-    @property
-    def starts(self) -> Positions:
-        """(n,) Position where a second segment would start: the end, because there is none."""
-        return self.lengths
-
-    def get_ids(self, row: int) -> Ids:
-        """Return the token ids of a sentence, of shape (lengths[row],)."""
-        return self.flat[self.offsets[row] : self.offsets[row + 1]]
-
-    def get_first_rows(self, split: str) -> Positions:
+    def get_first_rows(self, split: str) -> Ints:
         """Return the row of the first sentence of each pair of a split, of shape (pairs,)."""
         return self.pairs[0, slice(*self.splits[split])]
 
-    def get_second_rows(self, split: str) -> Positions:
+    def get_second_rows(self, split: str) -> Ints:
         """Return the row of the second sentence of each pair of a split, of shape (pairs,)."""
         return self.pairs[1, slice(*self.splits[split])]
 
@@ -90,7 +65,7 @@ def tokenize_sentences(
     long as the model allows, as in the evaluation of Gao et al. (2021).
 
     Raises:
-        UserError: If `max_length` leaves no room for a word, or if the tokenizer is not a fast one.
+        UserError: If the tokenizer is not a fast one.
     """
     folder = get_sentence_tokens_folder(prepared, model_name, max_length, cache)
     return load_or_rebuild(
@@ -115,29 +90,16 @@ def load_sentence_tokens(folder: Path) -> SentenceTokens:
     """
     folder = verify_folder(folder)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    ids, offsets, pairs = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("ids", "offsets", "pairs"))
     return SentenceTokens(
-        np.load(folder / "ids.npy", mmap_mode="r"),
-        np.load(folder / "offsets.npy", mmap_mode="r"),
-        np.load(folder / "pairs.npy", mmap_mode="r"),
-        {split: (first, last) for split, (first, last) in meta["splits"].items()},
-        meta["training"],
+        ids,
+        offsets,
+        np.diff(offsets),
         meta["truncated"],
+        pairs=pairs,
+        splits={split: (first, last) for split, (first, last) in meta["splits"].items()},
+        n_training=meta["training"],
     )
-
-
-def get_sentence_special_tokens(tokenizer: "PreTrainedTokenizerBase") -> tuple[Ids, Ids]:
-    """Return the special tokens that a tokenizer adds before and after a text.
-
-    They are taken from an example.
-
-    Raises:
-        UserError: If the tokenizer is not a fast one.
-    """
-    if not tokenizer.is_fast:
-        raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
-    example = tokenizer("a")
-    ids, parts = np.asarray(example["input_ids"], dtype=np.int32), example.sequence_ids(0)
-    return ids[: parts.index(0)], ids[len(parts) - parts[::-1].index(0) :]
 
 
 def _write_tokens(
@@ -147,10 +109,8 @@ def _write_tokens(
     max_length: int,
     max_evaluation_length: int,
 ) -> None:
-    before, after = get_sentence_special_tokens(tokenizer)
+    before, after = get_special_tokens(tokenizer, 1)
     special = len(before) + len(after)
-    if max_length <= special:
-        raise UserError("model.max_length", max_length, "a length that leaves room for a word")
     table = prepared.read_pairs()
     sentences, whole = prepared.read_sentences(), list(dict.fromkeys((*table["first"], *table["second"])))
     training = len(sentences)
@@ -178,7 +138,7 @@ def _write_tokens(
 
 def _tokenize_block(
     tokenizer: "PreTrainedTokenizerBase", texts: list[str], before: Ids, after: Ids, room: int
-) -> tuple[Ids, Positions, int]:
+) -> tuple[Ids, Ints, int]:
     """Return the concatenated ids of the texts, their lengths, and the number of truncated texts."""
     bodies = encode_texts(tokenizer, texts, room + 1)  # one more than fits, so that truncation is visible
     ids = [part for body in bodies for part in (before, body[:room], after)]

@@ -4,8 +4,7 @@ They are joined with the training candidates once, when the data is prepared, as
 folder of the prepared data. The digest is that of the user's file.
 """
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from trainables.utils.arrays import Floats
 
 KEY = "task.teacher"
-_COLUMNS = ("query_id", "document_id", "score")
+_KEYS = ["query_id", "document_id"]
 
 
 def get_teacher_path(folder: Path, digest: str) -> Path:
@@ -28,38 +27,41 @@ def get_teacher_path(folder: Path, digest: str) -> Path:
 
 
 def write_teacher_scores(folder: Path, read_candidates: "Callable[[], pd.DataFrame]", path: Path, digest: str) -> None:
-    """Join the scores of a file with the training candidates, unless this was done before.
+    """Join the scores of a TREC run with the training candidates, unless this was done before.
 
-    The file is a TREC run, or Parquet with query_id, document_id and score. It may have further rows.
+    The run may have further rows.
 
     Raises:
-        UserError: if the file is malformed, has a score twice or one that is not finite, or lacks one.
+        UserError: if the file is malformed, or has a score twice, or lacks one.
     """
     target = get_teacher_path(folder, digest)
     if is_intact(target, remove_damaged=True):
         return
     import pandas as pd
 
-    candidates = read_candidates()
-    pairs = list(zip(candidates["query_id"], candidates["document_id"], strict=True))
-    known = {*pairs}
-    scores: dict[tuple[str, str], float] = {}
-    for where, query, document, score in _read_scores(path):
-        if (query, document) not in known:
-            continue
-        if (query, document) in scores:
-            raise UserError(where, f"query {quote_text(query)} and document {quote_text(document)} again", "one score")
-        if not math.isfinite(score):
-            raise UserError(where, f"the score {score}", "a finite number")
-        scores[query, document] = score
-    missing = [pair for pair in pairs if pair not in scores]
-    if missing:
-        query, document = map(quote_text, missing[0])
-        problem = f"{path.name} has no score for {len(missing)} of {len(pairs)} training candidates"
-        expected = f"a score for each, such as query {query} and document {document}"
-        raise UserError(KEY, problem, expected)
+    from trainables.text.trec_files import read_run_blocks  # imported here, since it loads numpy
+
+    candidates = read_candidates()[_KEYS]
+    found = pd.concat(block.merge(candidates, on=_KEYS) for block in read_run_blocks(path))
+    joined = candidates.merge(found, how="left", on=_KEYS)
+    for is_wrong, problem, expected in (
+        (joined.duplicated(_KEYS), "again", "one score"),
+        (joined["line"].notna() & joined["score"].isna(), "without a score", "query, Q0, document, rank, score, name"),
+    ):
+        if is_wrong.any():
+            row = joined[is_wrong].iloc[0]
+            where = str(FileLocation(path, int(row["line"])))
+            raise UserError(where, f"{_describe_pair(row)} {problem}", expected)
+    is_missing = joined["score"].isna()
+    if is_missing.any():
+        problem = f"{path.name} has no score for {is_missing.sum()} of {len(joined)} training candidates"
+        raise UserError(KEY, problem, f"a score for each, such as {_describe_pair(joined[is_missing].iloc[0])}")
     with write_with_checksum(target) as draft:
-        pd.DataFrame({"score": [scores[pair] for pair in pairs]}).to_parquet(draft, index=False)
+        joined[["score"]].to_parquet(draft, index=False)
+
+
+def _describe_pair(row: "pd.Series") -> str:
+    return f"query {quote_text(row['query_id'])} and document {quote_text(row['document_id'])}"
 
 
 def read_teacher_scores(folder: Path, digest: str) -> "Floats":
@@ -72,40 +74,3 @@ def read_teacher_scores(folder: Path, digest: str) -> "Floats":
 
     scores: Floats = pd.read_parquet(verify_file(get_teacher_path(folder, digest)))["score"].to_numpy(dtype=float)
     return scores
-
-
-def _read_scores(path: Path) -> Iterator[tuple[str, str, str, float]]:
-    """Yield location, query, document and score of every row."""
-    if path.suffix == ".parquet":
-        table = _read_parquet(path)
-        rows = zip(*(table[name] for name in _COLUMNS), strict=True)
-        for number, (query, document, score) in enumerate(rows, 1):
-            yield f"{path}, row {number}", str(query), str(document), float(score)
-        return
-    from trainables.text.trec_files import read_run_blocks  # imported here, since it loads numpy
-
-    for block in read_run_blocks(path):
-        for line, query, document, score in zip(*(block[name].tolist() for name in ("line", *_COLUMNS)), strict=True):
-            where = str(FileLocation(path, line))
-            if math.isnan(score):
-                raise UserError(where, "a run without scores", "query, Q0, document, rank, score, name")
-            yield where, query, document, score
-
-
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    expected = f"Parquet with the columns {', '.join(_COLUMNS)}"
-    try:
-        table = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise UserError(str(path), "not readable", expected) from error
-    absent = [name for name in _COLUMNS if name not in table]
-    if absent:
-        raise UserError(str(path), f"no column {', '.join(absent)}", expected)
-    if not pd.api.types.is_numeric_dtype(table["score"]):
-        raise UserError(f"{path}, column score", str(table["score"].dtype), "numbers")
-    for name in _COLUMNS[:2]:
-        if pd.api.types.is_float_dtype(table[name]):
-            raise UserError(f"{path}, column {name}", "numbers with decimals", "ids as text or whole numbers")
-    return table

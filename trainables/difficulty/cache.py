@@ -13,12 +13,14 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from trainables.curriculum.curriculum_settings import CurriculumSettings
+from trainables.curriculum.curriculum_settings import CurriculumSettings, DifficultyWords
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.data.ranking_dataset import RankingDataset
-from trainables.difficulty.compute import compute_text_difficulties
+from trainables.data.tasks import SPLITS
+from trainables.difficulty.inputs import build_difficulty_inputs
 from trainables.difficulty.word_vectors import (
     VECTORS_KEY,
+    WordVectors,
     hash_vectors_file,
     load_vectors_from_file,
     load_vectors_from_model,
@@ -27,11 +29,14 @@ from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
 from trainables.storage.leases import Leases
 from trainables.utils.arrays import Floats
+from trainables.utils.base_settings import require
 from trainables.utils.checksums import has_checksum, verify_file, write_with_checksum
 from trainables.utils.errors import MissingDifficultyScoresError, UserError
 from trainables.utils.hashing import hash_json
 
 Action = Literal["train", "test"]
+DECIMALS = 9
+"""Number of decimals that difficulties are rounded to."""
 FORMAT = 1
 """Part of every key. Increase it when the same input gives different difficulties. Then also increase
 `ARITHMETIC_VERSION`, because the ids of runs do not depend on this number."""
@@ -83,8 +88,7 @@ def load_training_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wa
         MissingDifficultyScoresError: If the scoring run must compute them and has not done so.
     """
     queries = prepared.read_candidates("train")["query_id"].drop_duplicates()
-    assert trial.specification.curriculum is not None
-    if DIFFICULTY_SCORES[trial.specification.curriculum.score].needs == "nothing":
+    if DIFFICULTY_SCORES[require(trial.specification.curriculum).score].needs == "nothing":
         return np.zeros(len(queries))
     ensure_difficulties(trial, prepared, on_wait)
     path = _get_job_path(trial, prepared)
@@ -129,9 +133,43 @@ def _compute_and_write(trial: TrialSpec, settings: CurriculumSettings, prepared:
             raise UserError(
                 VECTORS_KEY, f"{trial.vectors.name} with {digest}", f"the file of the study, {settings.vectors}"
             )
-        assert trial.model_path is not None
-        vectors = load_vectors_from_file(trial.vectors) if trial.vectors else load_vectors_from_model(trial.model_path)
+        model_path = require(trial.model_path)
+        vectors = load_vectors_from_file(trial.vectors) if trial.vectors else load_vectors_from_model(model_path)
     write_difficulties(path, compute_text_difficulties(settings.score, prepared, vectors, settings.words))
+
+
+def compute_text_difficulties(
+    score: DifficultyScoreName,
+    prepared: RankingDataset,
+    vectors: WordVectors | None = None,
+    words: DifficultyWords = "plain",
+) -> pd.DataFrame:
+    """Compute the difficulty of every query from its texts, as Penha and Hauff (2020), section 3.
+
+    Queries whose candidates a first stage retrieved have none, since these may lack the relevant document. The values
+    are rounded to 9 decimals, so that the order of the queries does not depend on the processor.
+
+    Args:
+        score: Name of a score in `DIFFICULTY_SCORES` that needs "text", "bm25" or "vectors".
+        prepared: Prepared data of the task, which has dialogues if the score is turns.
+        vectors: Word vectors, if the score needs them.
+        words: Words of a text, see `CurriculumSettings.words`.
+
+    Returns:
+        Table with columns split, query_id and difficulty: one row per query, in the order of
+        `prepared.read_candidates()`.
+
+    Raises:
+        UserError: If the score needs BM25 and no candidate contains a word, or if word vectors are not finite.
+    """
+    needs, parts = DIFFICULTY_SCORES[score].needs, []
+    for split in (name for name in SPLITS if not prepared.settings.is_retrieved(name)):
+        inputs = build_difficulty_inputs(prepared, split, words)
+        further = {"bm25": prepared.settings.get_sampler_settings(split), "vectors": vectors}
+        values = DIFFICULTY_SCORES[score].compute(inputs, *([further[needs]] if needs in further else []))
+        table = {"split": split, "query_id": inputs.query_ids, "difficulty": np.round(values, DECIMALS)}
+        parts.append(pd.DataFrame(table))
+    return pd.concat(parts, ignore_index=True)
 
 
 def write_difficulties(path: Path, table: pd.DataFrame) -> None:
@@ -141,10 +179,8 @@ def write_difficulties(path: Path, table: pd.DataFrame) -> None:
 
 
 def _get_job_path(trial: TrialSpec, prepared: RankingDataset) -> Path:
-    specification = trial.specification
-    assert specification.curriculum is not None
-    assert specification.model is not None
-    return get_difficulty_path(prepared.folder, specification.curriculum, specification.model.name)
+    curriculum, model = require(trial.specification.curriculum), require(trial.specification.model)
+    return get_difficulty_path(prepared.folder, curriculum, model.name)
 
 
 def _get_score_input(curriculum: CurriculumSettings, model_digest: str) -> str | None:

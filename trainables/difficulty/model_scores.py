@@ -17,15 +17,11 @@ def bert_pred(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
 
     Args:
         scores: logit(relevant) - logit(not relevant), of shape (queries, candidates).
-        relevant: 0 or 1, of shape (queries, candidates).
+        relevant: 0 or 1, of shape (queries, candidates); each query has both.
 
     Returns:
         Difficulties of shape (queries,), in [-1, 1]. The lowest is that of a query for which the model is right and
         most certain.
-
-    Raises:
-        ValueError: If a score is NaN, if the shapes differ, if a label is neither 0 nor 1, or if all or none of the
-            candidates of a query are relevant.
 
     Example:
         >>> bert_pred([[4.0, -4.0, -4.0], [0.0, 0.0, 0.0]], [[1, 0, 0], [1, 0, 0]]).round(3).tolist()
@@ -43,13 +39,10 @@ def bert_loss(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> Floats:
 
     Args:
         scores: logit(relevant) - logit(not relevant), of shape (queries, candidates).
-        relevant: 0 or 1, of shape (queries, candidates).
+        relevant: 0 or 1, of shape (queries, candidates); each query has both.
 
     Returns:
         Difficulties of shape (queries,), at least 0.
-
-    Raises:
-        ValueError: As `bert_pred` does.
 
     Example:
         >>> bert_loss([[4.0, -4.0, -4.0], [0.0, 0.0, 0.0]], [[1, 0, 0], [1, 0, 0]]).round(3).tolist()
@@ -65,16 +58,7 @@ def _compute_margins(scores: npt.ArrayLike, relevant: npt.ArrayLike) -> tuple[Fl
 
     Both arrays are of shape (queries, candidates).
     """
-    values, labels = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
-    if values.ndim != 2 or values.shape != labels.shape:
-        raise ValueError(f"scores {values.shape} and relevant {labels.shape} must both be (queries, candidates)")
-    if np.isnan(values).any():
-        raise ValueError("a score is NaN")
-    if not np.isin(labels, (0, 1)).all():
-        raise ValueError("relevant must be 0 or 1")
-    is_relevant = labels == 1
-    if is_relevant.all(axis=1).any() or not is_relevant.any(axis=1).all():
-        raise ValueError("each query must have a relevant candidate and another one")
+    values, is_relevant = np.asarray(scores, dtype=np.float64), np.asarray(relevant) == 1
     return np.where(is_relevant, values, -values), is_relevant
 
 

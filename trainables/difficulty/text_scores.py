@@ -145,14 +145,15 @@ def _compute_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats
 
     An index would score all documents instead.
     """
-    tokenize = get_tokenizer(settings.words) if inputs.words == "plain" else _split_at_blanks
+    protocol = settings.protocol
+    tokenize = get_tokenizer(protocol.words) if inputs.words == "plain" else _split_at_blanks
     try:
-        documents, terms = compute_term_weights(map(tokenize, inputs.responses), settings.k1, settings.b, settings.idf)
+        documents, terms = compute_term_weights(map(tokenize, inputs.responses), protocol.k1, protocol.b, protocol.idf)
     except PoolError as error:
         raise UserError("curriculum.score", f"a score by BM25, but {error}", "another score") from error
     numbers = {term: number for number, term in enumerate(terms)}
     whole = inputs.queries if inputs.words == "plain" else map(" ".join, inputs.contexts)  # without separators
-    texts = (text[-LAST_QUERY_CHARACTERS:] if settings.paper_code else text for text in whole)
+    texts = (text[-LAST_QUERY_CHARACTERS:] if protocol.paper_code else text for text in whole)
     query_terms = [[numbers[word] for word in tokenize(text) if word in numbers] for text in texts]
     rows = np.repeat(np.arange(len(query_terms)), [len(row) for row in query_terms])
     columns = np.array([number for row in query_terms for number in row], dtype=np.int64)

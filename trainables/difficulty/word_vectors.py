@@ -5,11 +5,10 @@ Penha and Hauff (2020), section 4, use fastText vectors of 300 dimensions, train
 
 import gzip
 import hashlib
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,20 +23,10 @@ A word is looked up as it is written, then lower-cased.
 """
 
 VECTORS_KEY = "curriculum.vectors"
-FASTTEXT = struct.pack("<i", 793712314)
-"""First bytes of fastText's own models."""
-_TEXT, _BINARY, _GZIP = (".vec", ".txt"), ".bin", ".gz"
-_FORMATS = "word vectors: text (.vec or .txt), word2vec's binary (.bin), either also as .gz, or fastText's own (.bin)"
+_GZIP = ".gz"
+_FORMATS = "word vectors as text (.vec or .txt), maybe gzipped (.gz)"
 _MAX_PIECES = 512
 """Most word pieces of a word. Further pieces are ignored."""
-
-
-class _VectorFile(NamedTuple):
-    dimension: int
-    look_up_rows: Callable[[set[str]], dict[str, Floats]]
-    """Words -> vectors of those that the file contains, as they are written."""
-    infer_vector: Callable[[str], Floats | None]
-    """Returns the vector of a word that the file does not contain, or None."""
 
 
 def hash_vectors_file(path: Path) -> str:
@@ -51,32 +40,31 @@ def hash_vectors_file(path: Path) -> str:
 
 
 def load_vectors_from_file(path: Path) -> WordVectors:
-    """Load the word vectors of a file.
+    """Load the word vectors of a file, which is a text of fastText or word2vec.
 
-    The file is a text of fastText or word2vec, a binary file of word2vec, or a binary model of fastText. A fastText
-    model computes the vector of an unknown word from its parts. A text file is read completely at each call of the
-    result. A binary file is read into memory once.
+    The file is read completely at each call of the result.
 
     Args:
-        path: The file. Its name ends with .vec, .txt or .bin, and all but fastText's own models may be gzipped (.gz).
+        path: The file. Its name ends with .vec or .txt, and with .gz if it is gzipped.
 
     Raises:
-        UserError: If the file is missing, damaged or of another form, if it contains a number that is not finite, or if
-            it is binary and gensim is not installed. Some of these errors are raised only when words are looked up.
+        UserError: If the file is missing, damaged or of another form, or if it contains a number that is not finite.
+            Some of these errors are raised only when words are looked up.
     """
     with _convert_errors(path):
-        name = path.name.removesuffix(_GZIP)
-        if not name.endswith((*_TEXT, _BINARY)):
+        if not path.name.removesuffix(_GZIP).endswith((".vec", ".txt")):
             raise ValueError(f"unknown file type {path.suffix}")
-        file = _load_binary_vectors(path) if name.endswith(_BINARY) else _open_text_vectors(path)
+        with _open_stream(path) as stream:
+            count, dimension = map(int, stream.readline().split())
+        if count < 1 or dimension < 1:
+            raise ValueError(f"{count} words of {dimension} numbers")
 
     def look_up(words: Sequence[str]) -> tuple[Floats, Bools]:
-        values, known = np.zeros((len(words), file.dimension)), np.zeros(len(words), dtype=bool)
+        values, known = np.zeros((len(words), dimension)), np.zeros(len(words), dtype=bool)
         with _convert_errors(path):
-            rows = file.look_up_rows({form for word in words for form in (word, word.lower())})
+            rows = _read_rows(path, count, dimension, {form for word in words for form in (word, word.lower())})
             for i, word in enumerate(words):
                 row = rows[word] if word in rows else rows.get(word.lower())
-                row = file.infer_vector(word) if row is None else row
                 if row is not None:
                     values[i], known[i] = row, True
             if not np.isfinite(values).all():
@@ -84,6 +72,23 @@ def load_vectors_from_file(path: Path) -> WordVectors:
         return values, known
 
     return look_up
+
+
+def _read_rows(path: Path, count: int, dimension: int, words: set[str]) -> dict[str, Floats]:
+    """Return the vectors of the words that a file contains, as they are written."""
+    by_bytes, vectors, lines = {word.encode(): word for word in words}, dict[str, Floats](), 0
+    with _open_stream(path) as stream:
+        next(stream)
+        for lines, line in enumerate(stream, 1):
+            name, _, numbers = line.rstrip().partition(b" ")
+            if (numbers.count(b" ") + 1 if numbers else 0) != dimension:
+                raise ValueError(f"word {lines} does not have {dimension} numbers")
+            word = by_bytes.get(name)
+            if word is not None and word not in vectors:
+                vectors[word] = np.array([float(number) for number in numbers.split(b" ")])
+    if lines != count:
+        raise ValueError(f"{lines} words instead of {count}")
+    return vectors
 
 
 def average_rows(groups: Sequence[Sequence[int]], rows: Floats) -> Floats:
@@ -120,59 +125,6 @@ def _convert_errors(path: Path) -> Iterator[None]:
 
 def _open_stream(path: Path) -> IO[bytes] | gzip.GzipFile:
     return gzip.open(path) if path.suffix == _GZIP else path.open("rb")
-
-
-def _open_text_vectors(path: Path) -> _VectorFile:
-    """Open a text file without gensim, which needs 15 minutes for a million words, even if few are needed."""
-    with _open_stream(path) as stream:
-        count, dimension = map(int, stream.readline().split())
-    if count < 1 or dimension < 1:
-        raise ValueError(f"{count} words of {dimension} numbers")
-
-    def look_up_rows(words: set[str]) -> dict[str, Floats]:
-        by_bytes, vectors, lines = {word.encode(): word for word in words}, dict[str, Floats](), 0
-        with _open_stream(path) as stream:
-            next(stream)
-            for lines, line in enumerate(stream, 1):
-                name, _, numbers = line.rstrip().partition(b" ")
-                if (numbers.count(b" ") + 1 if numbers else 0) != dimension:
-                    raise ValueError(f"word {lines} does not have {dimension} numbers")
-                word = by_bytes.get(name)
-                if word is not None and word not in vectors:
-                    vectors[word] = np.array([float(number) for number in numbers.split(b" ")])
-        if lines != count:
-            raise ValueError(f"{lines} words instead of {count}")
-        return vectors
-
-    return _VectorFile(dimension, look_up_rows, lambda word: None)
-
-
-def _load_binary_vectors(path: Path) -> _VectorFile:
-    try:
-        from gensim.models.fasttext import load_facebook_vectors
-        from gensim.models.keyedvectors import KeyedVectors
-    except ImportError as error:
-        raise UserError(
-            VECTORS_KEY, "gensim, which reads binary files, is not installed", "`pip install gensim`"
-        ) from error
-    with _open_stream(path) as stream:
-        fasttext = stream.read(len(FASTTEXT)) == FASTTEXT
-    if fasttext and path.suffix == _GZIP:
-        raise ValueError("a gzipped fastText model")
-    if fasttext:
-        table = load_facebook_vectors(str(path))
-    else:  # word2vec cuts long words, possibly within a character
-        table = KeyedVectors.load_word2vec_format(str(path), binary=True, unicode_errors="replace")
-    has_subwords = fasttext and table.bucket > 0
-
-    def infer_vector(word: str) -> Floats | None:
-        marked_length = len(word) + 2  # fastText adds "<" before and ">" after the word
-        return table.get_vector(word) if has_subwords and marked_length >= table.min_n else None
-
-    def look_up_rows(words: set[str]) -> dict[str, Floats]:
-        return {word: table.vectors[table.key_to_index[word]] for word in words if word in table.key_to_index}
-
-    return _VectorFile(table.vector_size, look_up_rows, infer_vector)
 
 
 def load_vectors_from_model(folder: Path) -> WordVectors:

@@ -5,7 +5,6 @@ labels. In the second, sentence-transformers saves a `CrossEncoder` as modules: 
 The pooling may be this project's `CosinePooling`, which is computed here: code in a folder is never run.
 """
 
-import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,16 +17,15 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
 from trainables.models.dropout import NO_DROPOUT
+from trainables.models.model_json import ModelModule, read_json_object, read_modules
 from trainables.models.packing import PackedBatch, PackedLayout
-from trainables.models.pretrained import check_model_settings, check_subfolder, report_unloadable
+from trainables.models.pretrained import check_model_settings, report_unloadable
 from trainables.models.transformer import Transformer
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
 Pooling = Literal["first", "mean", "cosine"]
 _CLASSIFIER = "ForSequenceClassification"
-_MODULES = "sentence_transformers"
-"""Start of the dotted types in modules.json that are read; the classes are compared by their last part."""
 _TWO_LABELS = 2
 _COSINE = "cosine_pooling.CosinePooling"
 """Type of the cosine pooling in modules.json."""
@@ -108,9 +106,13 @@ def load_classifier(path: Path) -> Classifier:
             another number of labels, an unknown architecture, or weights that do not fit.
     """
     check_model_settings(path, BaseModelSettings(max_length=8))
-    names = _read_settings(path / "config.json").get("architectures")
+    names = _read(path / "config.json").get("architectures")
     name = str(names[0]) if isinstance(names, list) and names else "model without architecture"
-    modules = _read_modules(path)
+    modules = read_modules(path, "MODEL", (_COSINE,))
+    if modules and _read(path / "config_sentence_transformers.json").get("default_prompt_name"):
+        raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")
+    if modules and _read(path / "sentence_bert_config.json").get("do_lower_case"):
+        raise UserError("MODEL", f"{path.name!r} lower-cases texts before its tokenizer", "a tokenizer that does so")
     if len(modules) <= 1 and name.endswith(_CLASSIFIER):
         return _load_sequence_classifier(path).eval()
     if not modules:
@@ -129,7 +131,7 @@ def _load_sequence_classifier(path: Path) -> Classifier:
     return Classifier(_pack(encoder), pooling, _ClassificationHead(model))
 
 
-def _load_cross_encoder(path: Path, modules: list["_Module"]) -> Classifier:
+def _load_cross_encoder(path: Path, modules: list[ModelModule]) -> Classifier:
     from sentence_transformers.base.modules import Dense
 
     kinds = [module.kind for module in modules]
@@ -216,51 +218,12 @@ class _DenseHead(nn.Module):
         return features["scores"]
 
 
-class _Module(NamedTuple):
-    """Entry of modules.json: last part of the class's name, and the subfolder."""
-
-    kind: str
-    folder: str
-
-
-def _read_modules(path: Path) -> list[_Module]:
-    """Return the modules of a model of sentence-transformers; none if the folder has another model."""
-    if not (path / "modules.json").is_file():
-        return []
-    try:
-        rows = json.loads((path / "modules.json").read_text(encoding="utf-8"))
-        modules = [_Module(row["type"].rpartition(".")[2], row["path"]) for row in rows]
-        types = [row["type"] for row in rows]
-        foreign = [name for name in types if not name.startswith(f"{_MODULES}.") and name != _COSINE]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError("MODEL", f"modules.json in {path.name!r} is damaged", "the model's own file") from error
-    if foreign:
-        raise UserError("MODEL", f"{path.name!r} has the module {foreign[0]}", _EXPECTED)
-    for module in modules:
-        check_subfolder(path / "modules.json", module.folder)
-    settings = _read_settings(path / "config_sentence_transformers.json")
-    if settings.get("default_prompt_name"):
-        raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")
-    if _read_settings(path / "sentence_bert_config.json").get("do_lower_case"):
-        raise UserError("MODEL", f"{path.name!r} lower-cases texts before its tokenizer", "a tokenizer that does so")
-    return modules
-
-
-def _read_settings(file: Path) -> dict[str, Any]:
-    """Return the content of a JSON file, empty if there is no such file."""
-    if not file.is_file():
-        return {}
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise UserError("MODEL", f"{file.parent.name}/{file.name} is not a JSON object", "the model's own file")
-    return content
+def _read(file: Path) -> dict[str, Any]:
+    return read_json_object(file, "MODEL", missing={})
 
 
 def _read_separator(folder: Path) -> Separator:
-    settings = _read_settings(folder / "config.json")
+    settings = _read(folder / "config.json")
     try:
         return Separator(int(settings["separator"]), int(settings["n_separators"]))
     except (KeyError, TypeError, ValueError) as error:
@@ -269,7 +232,7 @@ def _read_separator(folder: Path) -> Separator:
 
 
 def _read_pooling(folder: Path) -> Pooling:
-    settings = _read_settings(folder / "config.json")
+    settings = _read(folder / "config.json")
     legacy = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
     modes = settings.get("pooling_mode") or [
         legacy.get(key, key) for key, value in settings.items() if key.startswith("pooling_mode_") and value is True
@@ -282,7 +245,7 @@ def _read_pooling(folder: Path) -> Pooling:
 
 
 def _check_dense(path: Path, folder: str) -> None:
-    activation = _read_settings(path / folder / "config.json").get("activation_function", "torch.")
+    activation = _read(path / folder / "config.json").get("activation_function", "torch.")
     if not str(activation).startswith("torch."):
         raise UserError("MODEL", f"{path.name}/{folder} has the activation {activation}", "an activation of torch")
     if not (path / folder / "model.safetensors").is_file():

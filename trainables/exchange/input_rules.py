@@ -60,9 +60,8 @@ class InputRules(BaseModel):
     def cut_pairs(self, queries: Ints, documents: Ints, room: int, third: int) -> tuple[Ints, Ints]:
         """Return the tokens of query and document that are kept of each pair.
 
-        These are the lengths of `trainables.data.ranking_tokens`, for many pairs.
-
-        `third` is what the side that is cut first keeps. All arrays are (pairs,).
+        `third` is what the side that is cut first keeps. All arrays are (pairs,). The odd token of "longest_first" is
+        that of the code of Penha and Hauff and of the slow tokenizers of transformers, which take it from the document.
 
         Example:
             >>> query, document = InputRules().cut_pairs(np.array([280, 3]), np.array([90, 4]), 125, 42)

@@ -22,6 +22,7 @@ from trainables.exchange import cosine_pooling
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.transformer import Transformer as Encoder
+from trainables.text.tokens import get_special_tokens
 
 _COSINE_FILE = Path(str(cosine_pooling.__file__)).name
 """Name of the code of the cosine pooling in an exported folder."""
@@ -133,10 +134,8 @@ def _make_pooling(model: CrossEncoder, tokenizer: PreTrainedTokenizerBase) -> Mo
     if model.pooling != "cosine":
         pooling: Module = Pooling(model.hidden_size, model.pooling)
         return pooling
-    pair = tokenizer("a", "b")
-    parts = pair.sequence_ids(0)
-    between = pair["input_ids"][parts.index(0) : parts.index(1)][parts.count(0) :]
-    return cosine_pooling.CosinePooling(between[0], len(between))
+    _, between, _ = get_special_tokens(tokenizer, 2)
+    return cosine_pooling.CosinePooling(int(between[0]), len(between))
 
 
 def _make_dense_layers(model: CrossEncoder) -> list[Dense]:

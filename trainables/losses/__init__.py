@@ -12,10 +12,8 @@ from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 DEFAULT_LOSS = "cross_entropy"
-TEMPERATURES = ("teacher_temperature", "weak_temperature")
-"""Settings by which scores of the sampler are divided: those that are learnt, and those of the smoothing."""
 DEFAULT_TEMPERATURE = 1.0
-"""Divisor of the sampler's scores, if a configuration does not name one."""
+"""Divisor of the scores that a loss or its smoothing reads, if a configuration does not name one."""
 Form = Literal["pointwise", "pairwise", "margin", "listwise"]
 _SYSTEMS = ("BM25", "CL", "untrained")
 """Names of systems that no loss makes."""
@@ -100,14 +98,14 @@ LOSSES: Registry[Loss] = Registry(
         Loss("MarginMSE", "trainables.losses.pairwise:margin_mse", "margin", is_distillation=True),
         "squared error of the difference of two scores from that of the teacher's scores",
         "Hofstätter et al. (2020)",
-        ("teacher_temperature",),
+        ("temperature",),
     ),
     Entry(
         "kl",
         Loss("KL", "trainables.losses.listwise:kl_divergence", "listwise", is_distillation=True),
         "divergence of the softmax over a query's candidates from that of the teacher's scores",
         "Cao et al. (2007), ListNet; Hinton et al. (2015)",
-        ("teacher_temperature",),
+        ("temperature",),
     ),
     kind=Loss,
     check=_check_loss,
@@ -115,13 +113,12 @@ LOSSES: Registry[Loss] = Registry(
 """Loss name -> loss."""
 
 
-def list_temperatures(loss: str, distribution: str) -> tuple[str, ...]:
-    """Return the names of the temperatures that a loss with a distribution depends on.
+def has_temperature(loss: str, distribution: str) -> bool:
+    """Return whether a loss with a distribution reads scores of a teacher or of the sampler, divided by a temperature.
 
     Example:
-        >>> list_temperatures("lce", "weak_supervision"), list_temperatures("cross_entropy", "weak_supervision")
-        (('weak_temperature',), ())
+        >>> has_temperature("lce", "weak_supervision"), has_temperature("cross_entropy", "weak_supervision")
+        (True, False)
     """
     is_weak = LOSSES[loss].is_per_query and DISTRIBUTIONS[distribution].needs_sampler
-    used = zip(TEMPERATURES, (LOSSES[loss].is_distillation, is_weak), strict=True)
-    return tuple(name for name, is_used in used if is_used)
+    return LOSSES[loss].is_distillation or is_weak

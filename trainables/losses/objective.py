@@ -35,8 +35,8 @@ class Objective:
     Args:
         loss: name of the loss.
         distribution: name of the distribution.
-        teacher_temperature: divisor of the scores that a distillation learns. Default 1.
-        weak_temperature: divisor of the scores that the target of a query is mixed with. Default 1.
+        temperature: divisor of the scores that a distillation learns or that the target of a query is mixed with.
+            Default 1.
 
     Attributes:
         is_per_query: True if the loss needs all candidates of a query together.
@@ -57,14 +57,12 @@ class Objective:
         self,
         loss: str = DEFAULT_LOSS,
         distribution: str = "none",
-        teacher_temperature: float | None = None,
-        weak_temperature: float | None = None,
+        temperature: float | None = None,
     ) -> None:
         self._loss, self._distribution = LOSSES[loss], DISTRIBUTIONS[distribution]
         self._name, self._form = loss, FORMS[self._loss.form]
         self._function = load_object(self._loss.function)
-        self._teacher_temperature = teacher_temperature or DEFAULT_TEMPERATURE
-        self._weak_temperature = weak_temperature or DEFAULT_TEMPERATURE
+        self._temperature = temperature or DEFAULT_TEMPERATURE
         self.is_per_query = self._loss.is_per_query
         mixed_with = self._distribution.scores if self.is_per_query else self._distribution.relevance
         self._compute_soft = load_object(mixed_with) if mixed_with else None
@@ -103,12 +101,12 @@ class Objective:
         labels, weak_labels, scores, taught = supervision
         relevance = ranking = teacher = labels
         if epsilon and self._compute_soft and self.is_per_query:
-            ranking = self._compute_soft(scores / self._weak_temperature)
+            ranking = self._compute_soft(scores / self._temperature)
         elif epsilon and self._compute_soft:
             relevance = self._compute_soft(labels, weak_labels)
         if self._loss.is_distillation:
             taught = scores if taught is None else taught
             if np.isnan(taught).any():
                 raise ValueError(f"{np.isnan(taught).sum()} candidates have no score that could be learnt")
-            teacher = taught / self._teacher_temperature
+            teacher = taught / self._temperature
         return Candidates(labels, relevance, ranking, teacher)

@@ -194,11 +194,7 @@ class Measure:
         return float(self.function(scores, relevant))
 
     def _check_names(
-        self,
-        scores: NDArray[Any],
-        relevant: NDArray[Any],
-        lengths: Ints,
-        names: Sequence[str] | None,
+        self, scores: NDArray[Any], relevant: NDArray[Any], lengths: Ints, names: Sequence[str] | None
     ) -> tuple[Floats, Floats, Ints, Sequence[str]]:
         if names is None or len(names) != len(lengths):
             raise ValueError(f"{self.name} needs the name of each query: <set> or <set>/<subset>")

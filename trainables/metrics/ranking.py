@@ -255,11 +255,7 @@ def _expect_reciprocal_rank(lists: _RankedLists, cutoff: float) -> Floats:
 
 
 def _rank_candidates(
-    scores: ArrayLike,
-    relevant: ArrayLike,
-    graded: bool = False,
-    name: str = "relevant",
-    allow_zeros: bool = False,
+    scores: ArrayLike, relevant: ArrayLike, graded: bool = False, name: str = "relevant", allow_zeros: bool = False
 ) -> _RankedLists:
     values, labels = np.asarray(scores, dtype=np.float64), np.asarray(relevant, dtype=np.float64)
     if values.ndim != 2 or values.shape != labels.shape:

@@ -1,7 +1,8 @@
 """Registry of all metrics by the names that study files, run records and the analysis use."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache, partial
+from typing import Any
 
 from trainables.metrics.calibration import brier_score, expected_calibration_error, negative_log_likelihood
 from trainables.metrics.correlation import spearman
@@ -18,6 +19,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank_at,
 )
 from trainables.metrics.sts import STSCorrelation
+from trainables.utils.arrays import Floats
 from trainables.utils.registry import PLUGINS_HINT, Entry, Registry
 
 
@@ -26,26 +28,9 @@ def _make_recall(n: str, k: str) -> Measure:
     return Measure(f"R{n}@{k}", partial(recall_at, cutoff), required_candidates=candidates)
 
 
-def _make_ndcg(k: str) -> Measure:
-    return Measure(f"nDCG@{k}", partial(ndcg_at, int(k)), labels="grade", handles_unretrieved=True)
-
-
-def _make_retrieval_recall(k: str) -> Measure:
-    return Measure(f"R@{k}", partial(recall_at, int(k)), handles_unretrieved=True)
-
-
-def _make_precision(k: str) -> Measure:
-    return Measure(f"P@{k}", partial(precision_at, int(k)), handles_unretrieved=True)
-
-
-def _make_reciprocal_rank(k: str) -> Measure:
-    return Measure(f"MRR@{k}", partial(reciprocal_rank_at, int(k)), id_order="ascending", handles_unretrieved=True)
-
-
-def _make_judged(k: str) -> Measure:
-    return Measure(
-        f"Judged@{k}", partial(judged_at, int(k)), labels="judged", id_order="ascending", handles_unretrieved=True
-    )
+def _at_cutoff(name: str, function: Callable[..., Floats], **further: Any) -> Callable[[str], Measure]:
+    """Return a function of k, as text, that returns the metric <name>@<k>."""
+    return lambda k: Measure(f"{name}@{k}", partial(function, int(k)), handles_unretrieved=True, **further)
 
 
 def _make_sts(scope: str) -> Measure:
@@ -63,7 +48,7 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "R@<k>",
-        _make_retrieval_recall,
+        _at_cutoff("R", recall_at),
         "share of the relevant documents that are among the first k, of any number of candidates",
         "trec_eval, ir_measures R@k",
         pattern=r"R@([1-9]\d{0,5})",
@@ -71,7 +56,7 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "P@<k>",
-        _make_precision,
+        _at_cutoff("P", precision_at),
         "number of relevant documents among the first k, divided by k",
         "trec_eval, ir_measures P@k",
         pattern=r"P@([1-9]\d{0,5})",
@@ -79,7 +64,7 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "nDCG@<k>",
-        _make_ndcg,
+        _at_cutoff("nDCG", ndcg_at, labels="grade"),
         "normalised discounted cumulative gain of the first k",
         "Järvelin and Kekäläinen (2002)",
         pattern=r"nDCG@([1-9]\d{0,5})",
@@ -99,7 +84,7 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "MRR@<k>",
-        _make_reciprocal_rank,
+        _at_cutoff("MRR", reciprocal_rank_at, id_order="ascending"),
         "the same, but 0 if this document is not among the first k",
         "Voorhees (1999), ir_measures RR@k",
         pattern=r"MRR@([1-9]\d{0,5})",
@@ -113,7 +98,7 @@ METRICS: Registry[Measure] = Registry(
     ),
     Entry(
         "Judged@<k>",
-        _make_judged,
+        _at_cutoff("Judged", judged_at, labels="judged", id_order="ascending"),
         "share of the first k, or of the retrieved if they are fewer, that someone judged",
         "ir_measures Judged@k",
         pattern=r"Judged@([1-9]\d{0,5})",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
+from trainables.models.model_json import read_json_object, read_modules, refuse_foreign_code
 from trainables.specs.base import BaseModelSettings
 from trainables.utils.errors import UserError
 
@@ -34,8 +35,6 @@ ENCODER_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Patterns of the files of a sentence encoder, in its folder and below it."""
 _POSITIONS = "embeddings.position_embeddings"
 """Path of the position embeddings, in models that have them."""
-_OWN_ATTENTION = (None, "eager", "sdpa")
-"""Attention functions that a config.json may name: those that transformers has itself, without a kernel of the hub."""
 SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokenizer")
 """Tokenizer classes of these model types that have no fast version."""
 
@@ -79,54 +78,15 @@ def resolve_encoder_path(name: str, key: str = "task.sampler.encoder") -> Path:
             folder of its own.
     """
     path = resolve_model_path(name, key, ENCODER_FILES)
-    modules = _read_json(path / "modules.json", missing=[])
-    if not isinstance(modules, list) or not all(isinstance(row, dict) for row in modules):
-        raise UserError(key, f"modules.json in {path.name!r} is damaged", "the model's own file")
-    for row in modules:
-        if not str(row.get("type")).startswith("sentence_transformers."):
-            found = f"the module {row.get('type')!r} in modules.json of {path.name!r}"
-            raise UserError(key, found, "modules of sentence-transformers, since no other code is executed")
-        check_subfolder(path / "modules.json", row.get("path"), key)
-        if len(Path(row["path"]).parts) > 1:  # `_refuse_foreign_code` does not look there
-            raise UserError(key, f"{row['path']!r} in modules.json of {path.name!r}", "the name of a folder inside it")
+    read_modules(path, key)
     return path
 
 
 def _require_model_folder(path: Path, name: str, key: str) -> Path:
     if not (path / "config.json").is_file():
         raise UserError(key, f"no model at {name!r}", "a folder with config.json and model.safetensors")
-    _refuse_foreign_code(path, key)
+    refuse_foreign_code(path, key)
     return path
-
-
-def _refuse_foreign_code(path: Path, key: str) -> None:
-    """Raise an error for a model that asks for code in its folder or on the hub, or for quantised weights.
-
-    Every model passes here before a library reads it. So nothing depends on what the libraries do by default, and no
-    copy of such a configuration gets into an exported folder, whose users may trust its code.
-    """
-    for name in ("config.json", "tokenizer_config.json"):
-        _read_json_object(path / name, key, missing={})
-    for file in sorted({*path.glob("*config.json"), *path.glob("*/*config.json")}):
-        if file.is_file():
-            _refuse_foreign_settings(_read_json(file), f"{file.relative_to(path)} of {path.name!r}", key)
-
-
-def _refuse_foreign_settings(settings: object, place: str, key: str) -> None:
-    """Raise an error for such settings of a file, or of a table in it, such as `model_args` of a sentence encoder."""
-    if not isinstance(settings, dict):
-        return
-    if settings.get("auto_map"):
-        found = f"auto_map in {place}: the type {settings.get('model_type')!r} has code of its own"
-        raise UserError(key, found, "a model without code, since nothing of a model's folder is executed")
-    for name in ("attn_implementation", "_attn_implementation"):
-        if settings.get(name) not in _OWN_ATTENTION:
-            expected = "eager, sdpa or no such key, since no kernel is downloaded"
-            raise UserError(key, f"{name} = {settings[name]!r} in {place}", expected)
-    if settings.get("quantization_config"):
-        raise UserError(key, f"quantization_config in {place}", "weights that are not quantised")
-    for value in settings.values():
-        _refuse_foreign_settings(value, place, key)
 
 
 def find_local_model(name: str) -> Path | None:
@@ -173,19 +133,6 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
         raise UserError(key, problem, "a network connection, a model in the hub's cache, or a local folder") from error
 
 
-def check_subfolder(file: Path, name: object, key: str = "MODEL") -> None:
-    """Raise an error for the name of a subfolder, in a file of a model, that is a place outside the model's folder.
-
-    Raises:
-        UserError: if it is.
-
-    Example:
-        >>> check_subfolder(Path("ranker/modules.json"), "2_Dense")
-    """
-    if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise UserError(key, f"{name!r} in {file.name} of {file.parent.name!r}", "the name of a folder inside it")
-
-
 @contextmanager
 def report_unloadable(path: Path, key: str = "model.name") -> Iterator[None]:
     """Report in one line that a library cannot load the files of a model, or lacks another library for them.
@@ -223,7 +170,7 @@ def read_max_tokens(path: Path) -> int:
     Raises:
         UserError: if its config.json has no such number.
     """
-    config = _read_json_object(path / "config.json")
+    config = read_json_object(path / "config.json")
     return _read_number(path, config, "max_position_embeddings") - _count_reserved_positions(path, config)
 
 
@@ -242,7 +189,7 @@ def read_architecture(path: Path) -> Architecture:
     Raises:
         UserError: if it is unknown.
     """
-    return get_architecture(_read_json_object(path / "config.json").get("model_type"))
+    return get_architecture(read_json_object(path / "config.json").get("model_type"))
 
 
 def count_layers_to_reinitialize(path: Path, n_fresh: int) -> int:
@@ -251,7 +198,7 @@ def count_layers_to_reinitialize(path: Path, n_fresh: int) -> int:
     Raises:
         UserError: if the architecture is unknown, or if its layers share their weights.
     """
-    config = _read_json_object(path / "config.json")
+    config = read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
     require_separate_layers(config["model_type"], "model.reinit_layers", n_fresh)
     return _read_number(path, config, architecture.layer_count)
@@ -272,7 +219,7 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
             leave no layer to train, if layers that share their weights are to be frozen, or if the model's files are
             missing, damaged, unsupported or of different sizes.
     """
-    config = _read_json_object(path / "config.json")
+    config = read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
     layers, length = _read_number(path, config, architecture.layer_count), read_max_tokens(path)
     if model.num_layers is not None and model.num_layers > layers:
@@ -290,7 +237,7 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     if (path / "adapter_config.json").is_file():  # transformers ignores it unless the package peft is installed
         expected = "weights that the adapter is merged into, without adapter_config.json"
         raise UserError("model.name", f"an adapter in {path.name!r}", expected)
-    tokenizer_config = _read_json_object(path / "tokenizer_config.json", missing={})
+    tokenizer_config = read_json_object(path / "tokenizer_config.json", missing={})
     tokenizer = tokenizer_config.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
@@ -321,21 +268,6 @@ def _check_sizes(
     if not architecture.shares_layers and n_layers < config[architecture.layer_count]:
         found = f"{architecture.layer_count} = {config[architecture.layer_count]} in config.json of {path.name!r}"
         raise UserError("model.name", found, f"at most {n_layers}, as many layers as the weights have")
-
-
-def _read_json(file: Path, missing: Any = None) -> Any:
-    """Return the content of a JSON file, None if it is damaged, or `missing` if there is no such file."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else missing
-    except (ValueError, RecursionError):
-        return None
-
-
-def _read_json_object(file: Path, key: str = "model.name", missing: Any = None) -> dict[str, Any]:
-    content = _read_json(file, missing)
-    if not isinstance(content, dict):
-        raise UserError(key, f"{file.name} in {file.parent.name!r} is not a JSON object", "the model's own file")
-    return content
 
 
 def _read_shapes(weights: Path) -> dict[str, list[int]]:
@@ -381,7 +313,7 @@ def _list_weight_files(path: Path) -> list[str]:
     They are one file, or an index and the files that it names.
     """
     single, index = "model.safetensors", "model.safetensors.index.json"
-    configured = _read_json_object(path / "config.json").get("transformers_weights")
+    configured = read_json_object(path / "config.json").get("transformers_weights")
     first = configured or (single if (path / single).is_file() or not (path / index).is_file() else index)
     _check_file_name(path, "transformers_weights in config.json", first)
     if not first.endswith(".index.json") or not (path / first).is_file():

@@ -86,7 +86,7 @@ def compute_hidden_weak_labels(candidates: "pd.DataFrame", settings: SamplerSett
 
 def _normalise_among(scores: Floats, found: Bools, rows: QueryGroups, settings: SamplerSettings) -> Floats:
     """Return the scores normalised as those of the negatives that the sampler found, and cut off at their range."""
-    if settings.normalisation == "global-max":
+    if settings.protocol.normalisation == "global-max":
         largest = float(scores[found].max(initial=0.0))
         return np.asarray(np.clip(scores, 0.0, largest) / (largest + 1))
     low = np.minimum.reduceat(np.where(found, scores, np.inf), rows.starts[:-1])[rows.queries]

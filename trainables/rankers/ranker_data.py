@@ -57,15 +57,13 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
 def _check_sampler_scores(study: Any, prepared: RankingDataset) -> None:
     """Raise an error if training reads weak labels or scores of the sampler that some candidates do not have."""
     rows = {name: study.study_type.variants[name] for name in study.variants}
-    losses = {name: [LOSSES[loss] for loss in study.search.loss or (row.loss,)] for name, row in rows.items()}
+    losses = {name: LOSSES[row.loss] for name, row in rows.items()}
     weak = [name for name, row in rows.items() if DISTRIBUTIONS[row.distribution].needs_sampler]
-    for name in weak:
-        if not all(loss.is_per_query for loss in losses[name]):
-            _check_weak_labels(study, prepared, name)
-            break
-    whole = [name for name in weak if any(loss.is_per_query for loss in losses[name])]
+    whole = [name for name in weak if losses[name].is_per_query]
+    if paired := [name for name in weak if name not in whole]:
+        _check_weak_labels(study, prepared, paired[0])
     if not study.task.teacher:
-        whole += [name for name in rows if any(loss.is_distillation for loss in losses[name])]
+        whole += [name for name in rows if losses[name].is_distillation]
     if whole:
         sampler = study.task.sampler
         if missing := int(prepared.read_candidates("train", [sampler.score_column])[sampler.score_column].isna().sum()):

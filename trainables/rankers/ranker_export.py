@@ -8,8 +8,9 @@ import pandas as pd
 from torch import Tensor
 
 from trainables.data.ranking_dataset import RankingDataset
+from trainables.data.ranking_tokens import make_input_rules
 from trainables.data.tasks import TASKS, get_task
-from trainables.exchange.input_rules import InputRules, write_input_rules
+from trainables.exchange.input_rules import write_input_rules
 from trainables.exchange.saved_models import has_classifier, load_cross_encoder, save_cross_encoder
 from trainables.losses import LOSSES
 from trainables.models.tokenizer import load_tokenizer
@@ -17,27 +18,23 @@ from trainables.rankers.ranker_run import RankerData, list_standardization_rows
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.specs.plugin import ExportedModel
 from trainables.specs.ranker import RankerRunSpec, as_ranker_spec
-from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.frozen_features import InMemoryFeatures
+from trainables.utils.base_settings import require
 
 
 def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
     """Write the ranker as a cross-encoder of sentence-transformers."""
-    specification, path = as_ranker_spec(trial.specification), trial.model_path
-    assert specification.model is not None
-    assert specification.seed is not None
-    assert path is not None
-    data = RankerData(trial)
-    model = data.load_model(specification.seed).cpu().eval()
-    if specification.model.pooling == "cosine":
+    specification, path, data = as_ranker_spec(trial.specification), require(trial.model_path), RankerData(trial)
+    settings, model = require(specification.model), data.load_model(require(specification.seed)).cpu().eval()
+    if settings.pooling == "cosine":
         rows = list_standardization_rows(data.select_pairs("train"))
         model.standardize_cosine(InMemoryFeatures(data.tokens, rows, model).read(rows))
     load_weights_into(model.trainable_parameters(), weights)
     task = specification.task
     tokenizer = load_tokenizer(path, get_task(task.name).list_added_tokens(task))
-    save_cross_encoder(model, path, tokenizer, specification.model.max_length, folder)
+    save_cross_encoder(model, path, tokenizer, settings.max_length, folder)
     write_input_rules(folder, make_input_rules(task))
     is_whole, loss = has_classifier(model), LOSSES[specification.variant.loss]
     return ExportedModel(
@@ -46,22 +43,11 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
         library_class="CrossEncoder",
         transformers_class="AutoModelForSequenceClassification" if is_whole else "AutoModel",
         is_whole=is_whole,
-        needs_code=specification.model.pooling == "cosine",
-        has_probabilities=loss.has_probabilities and specification.model.ranking_score == "difference",
+        needs_code=settings.pooling == "cosine",
+        has_probabilities=loss.has_probabilities and settings.ranking_score == "difference",
         notes=tuple(_list_notes(specification)),
         sources=tuple(_list_sources(specification)),
         example=tuple(_read_texts(data.prepared, _choose_example(data.prepared))),
-    )
-
-
-def make_input_rules(settings: RankerTaskSettings) -> InputRules:
-    """Return the rules by which a study makes the inputs of its rankers."""
-    task = get_task(settings.name)
-    is_plain = settings.truncation == "longest_first" or task.is_dialogue
-    return InputRules(
-        document_words=settings.document_words,
-        truncation=settings.truncation if is_plain else "query_first",
-        joined_tokens=() if settings.separators else task.added_tokens,
     )
 
 
@@ -95,9 +81,8 @@ def _read_texts(prepared: RankingDataset, candidates: pd.DataFrame) -> list[tupl
 
 
 def _list_notes(specification: RankerRunSpec) -> list[str]:
-    task, model = specification.task, specification.model
+    task, model = specification.task, require(specification.model)
     notes = ["`study.rerank` makes the inputs as the study did, by the rules in `input_rules.json`."]
-    assert model is not None
     if task.document_words:
         notes.append(f"The study cut each document after {task.document_words} words; do the same before scoring.")
     if added := get_task(task.name).list_added_tokens(task):
@@ -127,15 +112,14 @@ def _list_notes(specification: RankerRunSpec) -> list[str]:
 def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Score some pairs as a user of the exported folder does."""
     specification, data = as_ranker_spec(trial.specification), RankerData(trial)
-    assert specification.model is not None
-    prepared, tokens = data.prepared, data.tokens
+    prepared, tokens, max_length = data.prepared, data.tokens, require(specification.model).max_length
     rows = np.arange(len(tokens))[tokens.get_rows(split)]
-    is_equal = tokens.lengths[rows] < specification.model.max_length
+    is_equal = tokens.lengths[rows] < max_length
     n_query_tokens = tokens.starts[rows] - tokens.specials[0] - tokens.specials[1]
     if not get_task(specification.task.name).is_dialogue:
-        is_equal |= n_query_tokens < specification.model.max_length // 3
+        is_equal |= n_query_tokens < max_length // 3
     if specification.task.truncation == "longest_first":
-        room = specification.model.max_length - sum(tokens.specials)
+        room = max_length - sum(tokens.specials)
         is_equal[:] = (room % 2 == 0) | is_equal | (n_query_tokens != room // 2 + 1)
     positions = np.flatnonzero(is_equal)[:limit]
     pairs = _read_texts(prepared, prepared.read_candidates(split).iloc[positions])

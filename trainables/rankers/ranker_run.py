@@ -26,6 +26,7 @@ from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.runner import BaseRun
 from trainables.utils.arrays import Ints
+from trainables.utils.base_settings import require
 
 _STANDARDIZATION_QUERIES = 10
 _MAX_RETRIEVED_TOKENS = 4_000_000
@@ -45,20 +46,16 @@ class RankerData(EncoderInputs):
     @cached_property
     def tokens(self) -> PairTokens:
         """Token ids of every pair."""
-        model = self._specification.model
-        assert model is not None
-        assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_pair_tokens(self.tokens_folder)
-        added = get_task(self.prepared.settings.name).list_added_tokens(self.prepared.settings)
-        tokenizer = load_tokenizer(self._trial.model_path, added)
+        model = require(self._specification.model)
+        tokenizer = load_tokenizer(require(self._trial.model_path), self._added_tokens)
         return tokenize_pairs(self.prepared, tokenizer, model.name, model.max_length, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
         """Folder of the token ids, which may not exist yet."""
-        model = self._specification.model
-        assert model is not None
+        model = require(self._specification.model)
         return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
     def _count_stored(self) -> int:
@@ -72,15 +69,15 @@ class RankerData(EncoderInputs):
 
     def load_model(self, seed: int) -> CrossEncoder:
         """Return the model before training, on its device."""
-        specification, path = self._specification, self._trial.model_path
-        assert specification.model is not None
-        assert specification.environment is not None
-        assert path is not None
-        added = get_task(specification.task.name).list_added_tokens(specification.task)
-        vocabulary = len(load_tokenizer(path, added)) if added else 0
+        specification, path = self._specification, require(self._trial.model_path)
+        vocabulary = len(load_tokenizer(path, self._added_tokens)) if self._added_tokens else 0
         outputs = LOSSES[specification.variant.loss].outputs
-        model = CrossEncoder(path, specification.model, seed, vocabulary, outputs)
-        return model.to(specification.environment.device_type)
+        model = CrossEncoder(path, require(specification.model), seed, vocabulary, outputs)
+        return model.to(require(specification.environment).device_type)
+
+    @property
+    def _added_tokens(self) -> tuple[str, ...]:
+        return get_task(self._specification.task.name).list_added_tokens(self._specification.task)
 
     def select_pairs(self, split: str) -> Pairs:
         """Return the labelled pairs of a split; those of training with label noise, if the task has it."""
@@ -129,11 +126,9 @@ class RankerRun(BaseRun):
 
     def _make_trainer(self) -> RankerTrainer:
         trial, specification = self.trial, as_ranker_spec(self.trial.specification)
-        assert specification.model is not None
-        assert specification.training is not None
-        assert specification.seed is not None
-        model = self.data.load_model(specification.seed)
-        if specification.model.pooling == "cosine":
+        seed = require(specification.seed)
+        model = self.data.load_model(seed)
+        if model.pooling == "cosine":
             model.standardize_cosine(self.data.read(list_standardization_rows(self._train_pairs)))
         prepared, on_wait = self.data.prepared, self._on_wait
 
@@ -143,7 +138,7 @@ class RankerRun(BaseRun):
             settings = trial.specification.curriculum
             return Curriculum(settings, load_training_difficulties(trial, prepared, on_wait)) if settings else None
 
-        return RankerTrainer(model, specification.training, specification.seed, self.data, load_curriculum)
+        return RankerTrainer(model, require(specification.training), seed, self.data, load_curriculum)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, self._train_pairs, after_step)

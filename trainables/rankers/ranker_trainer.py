@@ -19,7 +19,7 @@ from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
 from trainables.training.batching import BatchSampler, split_into_micro_batches
-from trainables.training.trainer import TextSource, Trainer
+from trainables.training.trainer import TokenSource, Trainer
 from trainables.utils.arrays import Ints
 from trainables.utils.random import derive_seed
 
@@ -85,7 +85,7 @@ class RankerTrainer(Trainer):
         model: CrossEncoder,
         settings: RankerTrainingSettings,
         seed: int,
-        source: TextSource,
+        source: TokenSource,
         load_curriculum: Callable[[], Curriculum | None] = lambda: None,
     ) -> None:
         super().__init__(model, settings, seed)
@@ -97,10 +97,9 @@ class RankerTrainer(Trainer):
         Raises:
             FloatingPointError: if the loss is not finite.
         """
-        lengths = self.source.lengths[pairs.first_row : pairs.first_row + len(pairs.relevant)]
-        sampler = BatchSampler(self.seed, self.settings, pairs.rows, lengths, self._load_curriculum())
+        sampler = BatchSampler(self.seed, self.settings, pairs.rows, self._load_curriculum())
         own = as_label_smoothing(segment.smoothing)
-        objective = Objective(own.loss, own.distribution, own.teacher_temperature, own.weak_temperature)
+        objective = Objective(own.loss, own.distribution, own.temperature)
 
         def gradient(step: int, epsilon: float) -> float:
             group = 1 + self.settings.negatives if objective.is_per_query else 1

@@ -17,9 +17,9 @@ from trainables.models.pretrained import list_encoder_files
 from trainables.models.scoring import Precision
 from trainables.reranking.local import NumberedChunk, NumberedScores
 from trainables.reranking.scoring import ChunkScorer, Scores
-from trainables.reranking.tokens import Chunk
 from trainables.specs.base import Environment
 from trainables.specs.environment import detect_environment, is_bf16_faster
+from trainables.text.tokens import TokenizedTexts
 from trainables.utils.errors import MachineError, UserError
 
 ModelFiles = Mapping[str, npt.NDArray[np.uint8]]
@@ -41,7 +41,7 @@ class NodeKind(NamedTuple):
     is_bf16_faster: bool
 
 
-class ClusterPool(NamedTuple):
+class ClusterWorkers(NamedTuple):
     """Tasks of the cluster.
 
     Attributes:
@@ -132,7 +132,7 @@ def _probe() -> NodeKind:
 
 
 @ray.remote
-def _score(files: list[Any], precision: Precision, threads: int, key: str, chunk: Chunk) -> Scores:
+def _score(files: list[Any], precision: Precision, threads: int, key: str, chunk: TokenizedTexts) -> Scores:
     if key not in _scorers:
         with tempfile.TemporaryDirectory() as folder:
             paths = [_write_files(Path(folder, str(number)), ray.get(each)) for number, each in enumerate(files)]

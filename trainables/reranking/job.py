@@ -11,28 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from filelock import FileLock, Timeout
 
+from trainables.data.ranking_tokens import PairFormat, TextTokens, join_pairs
 from trainables.exchange.input_rules import read_input_rules
-from trainables.reranking.models import get_max_length, hash_models, load_shared_tokenizer
+from trainables.models.pretrained import hash_encoder_files
+from trainables.reranking.models import get_max_length, load_shared_tokenizer
 from trainables.reranking.texts import TextSource, open_texts
-from trainables.reranking.tokens import (
-    Chunk,
-    PairFormat,
-    TextTokens,
-    join_pairs,
-    open_tokens,
-    read_pair_format,
-    write_tokens,
-)
+from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens
 from trainables.specs.base import Environment
+from trainables.text.tokens import TokenizedTexts
 from trainables.text.trec_files import TrecRun, is_run_with_tag, read_trec_run, write_trec_run
-from trainables.utils.checksums import DamagedError, hash_file, verify_file, write_with_checksum
+from trainables.utils.checksums import hash_file, is_intact, verify_file, write_with_checksum
 from trainables.utils.errors import UserError
 from trainables.utils.files import check_outputs, remove_stale_files
 from trainables.utils.hashing import hash_json, is_hash
@@ -49,10 +44,10 @@ _LOCK, _SCORES = "lock", "scores-{}.npy"
 Scores = npt.NDArray[np.float32]
 
 
-class Pool(Protocol):
+class Workers(Protocol):
     """Processes that score chunks."""
 
-    def score(self, chunks: Iterator[tuple[int, Chunk]]) -> Iterator[tuple[int, Scores]]:
+    def score(self, chunks: Iterator[tuple[int, TokenizedTexts]]) -> Iterator[tuple[int, Scores]]:
         """Yield the scores of the chunks, each with its number, in any order."""
 
 
@@ -97,7 +92,7 @@ class Reporter(Protocol):
         """Report the progress of an activity."""
 
 
-def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> int:
+def rerank(job: Job, make_workers: Callable[[str], Workers], reporter: Reporter) -> int:
     """Re-rank a run, and return the number of its pairs.
 
     Raises:
@@ -115,13 +110,10 @@ def rerank(job: Job, make_pool: Callable[[str], Pool], reporter: Reporter) -> in
     run = read_trec_run(job.run, job.depth, reporter.log)
     key = _compute_key(job, queries, documents, form)
     with _open_parts(job.out, key) as folder:
-        sources = (("queries", queries, run.queries), ("documents", documents, run.documents))
-        query_tokens, document_tokens = (
-            _load_tokens(folder / name, _TokenWriter(name, source, ids, tokenizer, form, reporter))
-            for name, source, ids in sources
-        )
+        query_tokens = _load_tokens(folder / "queries", queries, run.queries, tokenizer, form, reporter)
+        document_tokens = _load_tokens(folder / "documents", documents, run.documents, tokenizer, form, reporter)
         parts = _Parts(folder, run, query_tokens, document_tokens, form, reporter)
-        parts.compute_missing(make_pool, key)
+        parts.compute_missing(make_workers, key)
         scores = parts.join()
         _reject_infinite(job, run, scores)
         write_trec_run(job.out, run, scores, job.tag)
@@ -144,16 +136,17 @@ class _Parts:
         self._queries, self._documents = queries, documents
         self._n_chunks = -(-len(run) // PAIRS_PER_CHUNK)
 
-    def compute_missing(self, make_pool: Callable[[str], Pool], key: str) -> None:
+    def compute_missing(self, make_workers: Callable[[str], Workers], key: str) -> None:
         """Compute the chunks without intact scores."""
-        missing = [number for number in range(self._n_chunks) if not self._is_intact(number)]
+        numbers, log = range(self._n_chunks), self._reporter.log
+        missing = [number for number in numbers if not is_intact(self._get_path(number), remove_damaged=True, log=log)]
         if not missing:
             return
         start = done = len(self._run) - sum(len(self._get_pairs(number)) for number in missing)
         if start:
             self._reporter.log(f"{start} of {len(self._run)} pairs were scored before")
         self._reporter.update("pairs scored", done, len(self._run), start)
-        for number, scores in make_pool(key).score((number, self._make_chunk(number)) for number in missing):
+        for number, scores in make_workers(key).score((number, self._make_chunk(number)) for number in missing):
             with write_with_checksum(self._get_path(number)) as temporary, temporary.open("wb") as stream:
                 np.save(stream, scores)
             done += len(scores)
@@ -163,19 +156,7 @@ class _Parts:
         """Return the scores of all pairs, shape (pairs,)."""
         return np.concatenate([np.load(verify_file(self._get_path(number))) for number in range(self._n_chunks)])
 
-    def _is_intact(self, number: int) -> bool:
-        path = self._get_path(number)
-        if not path.exists():
-            return False
-        try:
-            verify_file(path, path)
-        except DamagedError as error:
-            self._reporter.log(f"{error}; it is computed again")
-            error.remove()
-            return False
-        return True
-
-    def _make_chunk(self, number: int) -> Chunk:
+    def _make_chunk(self, number: int) -> TokenizedTexts:
         pairs = self._get_pairs(number)
         codes = (self._run.query_codes[pairs].astype(np.int64), self._run.document_codes[pairs].astype(np.int64))
         return join_pairs(self._queries, self._documents, *codes, self._form)
@@ -192,7 +173,7 @@ def _compute_key(job: Job, queries: TextSource, documents: TextSource, form: Pai
         [
             FORMAT,
             PAIRS_PER_CHUNK,
-            hash_models(list(job.models)),
+            [hash_encoder_files(path) for path in job.models],
             hash_file(job.run),
             queries.compute_digest(),
             documents.compute_digest(),
@@ -256,33 +237,23 @@ def _remove_parts(parts: Path) -> None:
         parts.rmdir()
 
 
-class _TokenWriter(NamedTuple):
-    """Writes the tokens of the queries or of the documents."""
+def _load_tokens(
+    folder: Path,
+    source: TextSource,
+    ids: pa.StringArray,
+    tokenizer: "PreTrainedTokenizerBase",
+    form: PairFormat,
+    reporter: Reporter,
+) -> TextTokens:
+    """Return the tokens in a folder, "queries" or "documents"; they are made if they are missing or damaged."""
+    name = folder.name
+    if not is_intact(folder, remove_damaged=True, log=reporter.log):
+        keeps_end = name == "queries" and form.rules.truncation == "oldest"
 
-    name: str
-    source: TextSource
-    ids: pa.StringArray
-    tokenizer: "PreTrainedTokenizerBase"
-    form: PairFormat
-    reporter: Reporter
+        def report(done: int) -> None:
+            reporter.update(f"{name} tokenised", done, len(ids), 0)
 
-    def write(self, folder: Path) -> None:
-        keeps_end = self.name == "queries" and self.form.rules.truncation == "oldest"
-        write_tokens(folder, self.source, self.ids, self.tokenizer, self.form.room, self._report, keeps_end)
-
-    def _report(self, done: int) -> None:
-        self.reporter.update(f"{self.name} tokenised", done, len(self.ids), 0)
-
-
-def _load_tokens(folder: Path, writer: _TokenWriter) -> TextTokens:
-    """Return the tokens in a folder; they are made if they are missing or damaged."""
-    if folder.exists():
-        try:
-            return open_tokens(folder)
-        except DamagedError as error:
-            writer.reporter.log(f"{error}; it is computed again")
-            shutil.rmtree(folder)
-    writer.write(folder)
+        write_tokens(folder, source, ids, tokenizer, form.room, report, keeps_end)
     return open_tokens(folder)
 
 

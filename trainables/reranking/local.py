@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 from trainables.models.scoring import Precision
 from trainables.reranking.scoring import ChunkScorer, Scores
-from trainables.reranking.tokens import Chunk
+from trainables.text.tokens import TokenizedTexts
 from trainables.utils.errors import MachineError
 from trainables.utils.system import block_sigint, exit_with_parent
 
-NumberedChunk = tuple[int, Chunk]
+NumberedChunk = tuple[int, TokenizedTexts]
 NumberedScores = tuple[int, Scores]
 
 _scorers = list[ChunkScorer]()
 """Scorer of a worker process, at most one."""
 
 
-class LocalPool(NamedTuple):
+class LocalWorkers(NamedTuple):
     """Processes of this machine.
 
     Attributes:
@@ -73,5 +73,5 @@ def _start_worker(models: Sequence[Path], precision: Precision, threads: int) ->
     _scorers.append(ChunkScorer(models, precision, threads))
 
 
-def _score(chunk: Chunk) -> Scores:
+def _score(chunk: TokenizedTexts) -> Scores:
     return _scorers[0].score(chunk)

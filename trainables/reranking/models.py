@@ -2,15 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trainables.models.pretrained import (
-    ENCODER_FILES,
-    check_subfolder,
-    hash_encoder_files,
-    read_max_tokens,
-    resolve_model_path,
-)
+from trainables.models.model_json import check_subfolder, read_json_object
+from trainables.models.pretrained import ENCODER_FILES, read_max_tokens, resolve_model_path
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
@@ -58,11 +53,6 @@ def resolve_models(name: str) -> list[Path]:
     return [resolve_model_path(str(member.absolute()), "MODEL") for member in members]
 
 
-def hash_models(paths: list[Path]) -> list[str]:
-    """Return the digest of each model's files."""
-    return [hash_encoder_files(path) for path in paths]
-
-
 def load_shared_tokenizer(paths: list[Path]) -> "PreTrainedTokenizerBase":
     """Return the tokenizer of the models.
 
@@ -89,15 +79,10 @@ def get_max_length(paths: list[Path], tokenizer: "PreTrainedTokenizerBase", aske
         if asked > longest:
             raise UserError("--max-length", asked, f"at most the model's {longest}")
         return asked
-    own = [_read_object(path / "sentence_bert_config.json").get("max_seq_length") for path in paths]
+    own = [read_json_object(path / "sentence_bert_config.json", "MODEL", {}).get("max_seq_length") for path in paths]
     return min(longest, *(int(number) for number in own if number), int(tokenizer.model_max_length))
 
 
 def _hash_tokenizer(path: Path) -> str:
     names = sorted({file.name for pattern in _TOKENIZER_FILES for file in path.glob(pattern)})
     return hash_json([[name, hash_file(path / name)] for name in names])
-
-
-def _read_object(file: Path) -> dict[str, Any]:
-    content = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return content if isinstance(content, dict) else {}

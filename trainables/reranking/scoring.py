@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from trainables.exchange.classifier import Classifier, load_classifier
-from trainables.models.packing import PackedBatch
 from trainables.models.scoring import Precision, prepare_for_scoring
-from trainables.reranking.tokens import Chunk
+from trainables.text.tokens import TokenizedTexts
 from trainables.training.batching import split_into_micro_batches
+from trainables.training.frozen_features import make_token_batch
 from trainables.training.process import prepare_process
 
 Scores = npt.NDArray[np.float32]
@@ -37,19 +36,14 @@ class ChunkScorer:
         self._models: list[Classifier] = [load_classifier(path) for path in paths]
         self._precision: Precision = precision
 
-    def score(self, chunk: Chunk) -> Scores:
+    def score(self, chunk: TokenizedTexts) -> Scores:
         """Return the score of each pair, the mean over the models, shape (pairs,)."""
-        total = np.zeros(len(chunk.starts))
+        total = np.zeros(len(chunk))
         with ExitStack() as stack:
             for model in self._models:
                 stack.enter_context(prepare_for_scoring(model.encoder, self._precision))
             for rows in split_into_micro_batches(chunk.lengths, _TOKENS_PER_BATCH):
-                batch = _make_batch(chunk, rows)
+                batch = make_token_batch(chunk, rows)
                 for model in self._models:
                     total[rows] += model(batch).double().numpy()
         return (total / len(self._models)).astype(np.float32)
-
-
-def _make_batch(chunk: Chunk, rows: npt.NDArray[np.int64]) -> PackedBatch:
-    ids = np.concatenate([chunk.flat[chunk.offsets[row] : chunk.offsets[row + 1]] for row in rows.tolist()])
-    return PackedBatch(torch.from_numpy(ids.astype(np.int64)), chunk.lengths[rows], chunk.starts[rows])

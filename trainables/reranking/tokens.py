@@ -6,16 +6,16 @@ strategy "longest_first", as `CrossEncoder.predict` of sentence-transformers doe
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trainables.data.ranking_tokens import Ids, encode_texts, get_pair_special_tokens
+from trainables.data.ranking_tokens import PairFormat, TextTokens
 from trainables.exchange.input_rules import LIBRARY_RULES, InputRules
 from trainables.reranking.texts import Text, TextSource
-from trainables.utils.arrays import Ints
+from trainables.text.tokens import encode_texts, get_special_tokens
 from trainables.utils.checksums import verify_folder, write_folder_with_checksums
 from trainables.utils.errors import UserError
 
@@ -28,65 +28,6 @@ _TEXTS_PER_CALL = 512
 """Texts that are tokenised at once; the tokenizer's results take much more memory than the tokens."""
 
 
-class TextTokens(NamedTuple):
-    """Tokens of texts, mapped from a folder.
-
-    Attributes:
-        flat: token ids of all texts, in any order, shape (tokens,).
-        starts: index in `flat` of the first token of each text, shape (texts,).
-        lengths: tokens of each text, shape (texts,). No more than fit into a pair are in `flat`: its first ones, or the
-            last ones of a query that loses its beginning.
-    """
-
-    flat: Ids
-    starts: Ints
-    lengths: Ints
-
-
-class PairFormat(NamedTuple):
-    """Special tokens of a pair of texts, and its length.
-
-    Attributes:
-        before: tokens before the query.
-        between: tokens between query and document.
-        after: tokens after the document.
-        has_token_types: True if tokens from the document on have type 1. If False, all tokens have type 0.
-        max_length: maximum number of tokens of a pair, including the special tokens.
-        rules: how a pair is cut.
-    """
-
-    before: Ids
-    between: Ids
-    after: Ids
-    has_token_types: bool
-    max_length: int
-    rules: InputRules = InputRules()
-
-    @property
-    def room(self) -> int:
-        """Maximum number of tokens of query and document together."""
-        return self.max_length - len(self.before) - len(self.between) - len(self.after)
-
-
-class Chunk(NamedTuple):
-    """Token ids of some pairs.
-
-    Attributes:
-        flat: token ids of all pairs, one after another, shape (tokens,).
-        offsets: index of the first token of each pair, and the number of all tokens, shape (pairs + 1,).
-        starts: position in each pair from which on tokens have the type 1, shape (pairs,).
-    """
-
-    flat: Ids
-    offsets: Ints
-    starts: Ints
-
-    @property
-    def lengths(self) -> Ints:
-        """Tokens of each pair, shape (pairs,)."""
-        return np.diff(self.offsets)
-
-
 def read_pair_format(
     tokenizer: "PreTrainedTokenizerBase", max_length: int, rules: InputRules = LIBRARY_RULES
 ) -> PairFormat:
@@ -96,7 +37,7 @@ def read_pair_format(
         UserError: if the tokenizer is not a fast one, if its token types are of another kind, or if `max_length` leaves
             no room for a token of each text.
     """
-    before, between, after = get_pair_special_tokens(tokenizer)
+    before, between, after = get_special_tokens(tokenizer, 2)
     types = np.asarray(tokenizer("a", "b").get("token_type_ids", [0]))
     form = PairFormat(before, between, after, bool(types.any()), max_length, rules)
     start = len(types) - len(after) - 1
@@ -170,34 +111,6 @@ def open_tokens(folder: Path) -> TextTokens:
     flat = folder / "flat.bin"
     tokens = np.memmap(flat, np.int32, "r") if flat.stat().st_size else np.empty(0, np.int32)
     return TextTokens(tokens, np.load(folder / "starts.npy"), np.load(folder / "lengths.npy"))
-
-
-def join_pairs(
-    queries: TextTokens, documents: TextTokens, query_codes: Ints, document_codes: Ints, form: PairFormat
-) -> Chunk:
-    """Return the token ids of pairs."""
-    lengths = queries.lengths[query_codes], documents.lengths[document_codes]
-    query_lengths, document_lengths = form.rules.cut_pairs(*lengths, form.room, form.max_length // 3)
-    query_starts = queries.starts[query_codes]
-    if form.rules.truncation == "oldest":
-        query_starts = query_starts + np.minimum(lengths[0], form.room) - query_lengths
-    pieces = list[Ids]()
-    for query, n_query, document, n_document in zip(
-        query_starts.tolist(),
-        query_lengths.tolist(),
-        documents.starts[document_codes].tolist(),
-        document_lengths.tolist(),
-        strict=True,
-    ):
-        query_tokens, document_tokens = (
-            queries.flat[query : query + n_query],
-            documents.flat[document : document + n_document],
-        )
-        pieces += [form.before, query_tokens, form.between, document_tokens, form.after]
-    starts = len(form.before) + query_lengths + len(form.between)
-    ends = starts + document_lengths + len(form.after)
-    offsets = np.concatenate([[0], np.cumsum(ends)])
-    return Chunk(np.concatenate(pieces), offsets, starts if form.has_token_types else ends)
 
 
 def _split_into_blocks(texts: Iterator[Text]) -> Iterator[list[Text]]:

@@ -14,6 +14,7 @@ from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.training.throughput import Workload, measure_workload
+from trainables.utils.base_settings import require
 
 _MEASURED_PAIRS = 250
 _MEASURED_BATCHES = 8
@@ -46,8 +47,7 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     Training uses the noise with which the run's variant begins.
     """
     specification, data = as_encoder_spec(trial.specification), EncoderData(trial)
-    training = specification.training
-    assert training is not None
+    training = require(specification.training)
     data.tokenize_once(lambda: None)
     tokens = data.tokens
     first, second = tokens.get_first_rows("dev")[:_MEASURED_PAIRS], tokens.get_second_rows("dev")[:_MEASURED_PAIRS]

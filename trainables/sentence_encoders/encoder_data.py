@@ -44,10 +44,9 @@ def check_data(study: Any, prepared: SentenceDataset) -> None:
     if study.task.allowed_overlap is not None:
         check_overlaps(prepared.find_overlaps(), study.task.allowed_overlap)
     sentences = int(prepared.read_metadata()["splits"]["train"]["queries"])
-    sizes = {"training.batch_size": [study.training.batch_size], "search.batch_size": study.search.batch_size}
-    for key, values in sizes.items():
-        if max(values, default=0) > sentences:
-            raise UserError(key, max(values), f"at most {sentences}, the number of training sentences")
+    if study.training.batch_size > sentences:
+        expected = f"at most {sentences}, the number of training sentences"
+        raise UserError("training.batch_size", study.training.batch_size, expected)
     pairs = prepared.read_pairs()
     for (split, name), pairs_of_set in pairs.groupby(["split", pairs["query_id"].str.partition("/")[0]], sort=False):
         if pairs_of_set["relevant"].nunique() < 2:

@@ -15,19 +15,16 @@ from trainables.specs.plugin import ExportedModel
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
+from trainables.utils.base_settings import require
 
 
 def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
     """Write the sentence encoder as a model of sentence-transformers, without the layer that only training uses."""
-    specification, path = as_encoder_spec(trial.specification), trial.model_path
-    assert specification.model is not None
-    assert specification.seed is not None
-    assert path is not None
-    data = EncoderData(trial)
-    model = data.load_model(specification.seed).cpu().eval()
+    specification, path, data = as_encoder_spec(trial.specification), require(trial.model_path), EncoderData(trial)
+    model = data.load_model(require(specification.seed)).cpu().eval()
     load_weights_into(model.trainable_parameters(), weights)
     save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
-    notes = (f"It was trained on sentences of at most {specification.model.max_length} tokens.",)
+    notes = (f"It was trained on sentences of at most {require(specification.model).max_length} tokens.",)
     return ExportedModel(
         task="sentence-similarity",
         tags=("sentence-transformers", "feature-extraction"),

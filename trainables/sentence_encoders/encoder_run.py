@@ -26,6 +26,7 @@ from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.runner import BaseRun
+from trainables.utils.base_settings import require
 
 
 class EncoderData(EncoderInputs):
@@ -42,29 +43,22 @@ class EncoderData(EncoderInputs):
     @cached_property
     def tokens(self) -> SentenceTokens:
         """Token ids of every sentence."""
-        model = self._specification.model
-        assert model is not None
-        assert self._trial.model_path is not None
         if self.tokens_folder.is_dir():
             return load_sentence_tokens(self.tokens_folder)
-        tokenizer = load_tokenizer(self._trial.model_path)
-        longest = read_max_tokens(self._trial.model_path)
+        model, path = require(self._specification.model), require(self._trial.model_path)
+        tokenizer, longest = load_tokenizer(path), read_max_tokens(path)
         return tokenize_sentences(self.prepared, tokenizer, model.name, model.max_length, longest, self._trial.cache)
 
     @cached_property
     def tokens_folder(self) -> Path:
         """Folder of the token ids, which may not exist yet."""
-        model = self._specification.model
-        assert model is not None
+        model = require(self._specification.model)
         return get_sentence_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
     def load_model(self, seed: int) -> SentenceEncoder:
         """Return the model before training, on its device."""
-        specification, path = self._specification, self._trial.model_path
-        assert specification.model is not None
-        assert specification.environment is not None
-        assert path is not None
-        return SentenceEncoder(path, specification.model, seed).to(specification.environment.device_type)
+        model = SentenceEncoder(require(self._trial.model_path), require(self._specification.model), seed)
+        return model.to(require(self._specification.environment).device_type)
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
@@ -88,10 +82,8 @@ class EncoderRun(BaseRun):
 
     def _make_trainer(self) -> EncoderTrainer:
         specification = as_encoder_spec(self.trial.specification)
-        assert specification.training is not None
-        assert specification.seed is not None
-        model = self.data.load_model(specification.seed)
-        return EncoderTrainer(model, specification.training, specification.seed, self.data, self.data.tokens.n_training)
+        training, seed = require(specification.training), require(specification.seed)
+        return EncoderTrainer(self.data.load_model(seed), training, seed, self.data, self.data.tokens.n_training)
 
     def _train(self, segment: Segment, until: int, after_step: Callable[[], None]) -> None:
         self.trainer.train(segment, until, after_step)

@@ -18,7 +18,7 @@ from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.batching import split_into_micro_batches
-from trainables.training.trainer import TextSource, Trainer
+from trainables.training.trainer import TokenSource, Trainer
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import derive_seed, make_generator
 
@@ -46,7 +46,7 @@ class EncoderTrainer(Trainer):
         model: SentenceEncoder,
         settings: EncoderTrainingSettings,
         seed: int,
-        source: TextSource,
+        source: TokenSource,
         n_training: int,
     ) -> None:
         super().__init__(model, settings, seed)
@@ -69,8 +69,7 @@ class EncoderTrainer(Trainer):
     def _draw_noise(self, smoothing: NoiseSmoothing, step: int) -> Tensor:
         """Return one set of noise vectors for the whole batch, the same on every device."""
         count = round(smoothing.multiple * self.settings.batch_size)
-        noise = draw_noise(self.seed, step, count, self.model.hidden_size, smoothing.mean, smoothing.deviation)
-        return noise.to(self.device)
+        return draw_noise(self.seed, step, count, self.model.hidden_size).to(self.device)
 
     def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
         """Add the gradient of the batch's mean loss, and return the loss."""

@@ -3,10 +3,10 @@
 Penha and Hauff (2021), "Weakly Supervised Label Smoothing".
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainables.smoothing.schedules import SCHEDULES
-from trainables.utils.registry import Entry, Registry, make_lazy_getattr
+from trainables.utils.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from trainables.smoothing.distributions import target_distribution
@@ -37,12 +37,7 @@ class Distribution(NamedTuple):
 
 
 DISTRIBUTIONS: Registry[Distribution] = Registry(
-    Entry(
-        "none",
-        Distribution(),
-        "the hard target, without smoothing",
-        "Penha and Hauff (2021), BERT",
-    ),
+    Entry("none", Distribution(), "the hard target, without smoothing", "Penha and Hauff (2021), BERT"),
     Entry(
         "uniform",
         Distribution(
@@ -61,7 +56,7 @@ DISTRIBUTIONS: Registry[Distribution] = Registry(
         ),
         "a non-relevant document is relevant with its weak label; for a query the sampler's scores",
         "Penha and Hauff (2021), WSLS and T-WSLS; for a query new here",
-        ("epsilon", "weak_temperature"),
+        ("epsilon", "temperature"),
     ),
     Entry(
         "relaxation",
@@ -74,4 +69,11 @@ DISTRIBUTIONS: Registry[Distribution] = Registry(
 )
 """Distribution name -> distribution."""
 
-__getattr__ = make_lazy_getattr(__name__, {"target_distribution": "distributions"})
+
+def __getattr__(name: str) -> Any:
+    """Import `target_distribution` when it is used, since it loads numpy (PEP 562)."""
+    if name != "target_distribution":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from trainables.smoothing.distributions import target_distribution
+
+    return target_distribution

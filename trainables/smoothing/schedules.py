@@ -141,12 +141,7 @@ def _check_schedule(entry: Entry, place: str) -> None:
 
 
 SCHEDULES: Registry[Callable[..., float]] = Registry(
-    Entry(
-        "constant",
-        constant,
-        "the strength throughout training",
-        "Penha and Hauff (2021), LS and WSLS",
-    ),
+    Entry("constant", constant, "the strength throughout training", "Penha and Hauff (2021), LS and WSLS"),
     Entry(
         "two_stage",
         two_stage,
@@ -204,6 +199,12 @@ def get_defaults(schedule: str) -> dict[str, Any]:
     return settings().model_dump() if settings else {}
 
 
+def get_setting_type(name: str) -> Any:
+    """Return the type of the values of a setting of a schedule, with its range."""
+    field = SETTINGS[name]
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+
+
 class Variant(NamedTuple):
     """One cell of the table: a smoothing distribution and a schedule of its strength, with the loss that is smoothed.
 
@@ -229,12 +230,7 @@ def _check_variant(entry: Entry, place: str) -> None:
 
 VARIANTS: Registry[Variant] = Registry(
     Entry("BERT", Variant("none", "constant"), "no smoothing", "Nogueira and Cho (2019)"),
-    Entry(
-        "LS",
-        Variant("uniform", "constant"),
-        "label smoothing",
-        "Szegedy et al. (2016); Penha and Hauff (2021)",
-    ),
+    Entry("LS", Variant("uniform", "constant"), "label smoothing", "Szegedy et al. (2016); Penha and Hauff (2021)"),
     Entry(
         "T-LS",
         Variant("uniform", "two_stage", n_configurations=3),

@@ -124,9 +124,6 @@ def _validate_checkpoint(name: str) -> str:
 class BaseTrainingSettings(Settings):
     """Settings of the optimisation, which all variants of a study share."""
 
-    epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size",)
-    """Settings that determine the number of instances in an epoch."""
-
     instances: NonNegativeInt = 50_000
     """Number of training instances; 0 is the untrained model."""
     epochs: Epochs | None = None
@@ -140,8 +137,6 @@ class BaseTrainingSettings(Settings):
     """Largest learning rate of AdamW: the value after the warm-up, before the decay."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """Weight decay of AdamW."""
-    adam_epsilon: Annotated[float, Field(gt=0)] = 1e-8
-    """Epsilon of AdamW, which is added to the denominator of its steps."""
     gradient_norm: Annotated[float, Field(gt=0)] = 0.5
     """Largest norm of the gradient; a larger gradient is clipped to it."""
     warmup: Proportion = 0.0
@@ -164,15 +159,10 @@ class BaseTrainingSettings(Settings):
     (Penha and Hauff 2020: MAP).
     """
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Precision of training.
+    """Precision of training and of the scores of the dev split, by which a study chooses.
 
     auto: bf16 if the processor or GPU has units that are faster in it, else fp32; it is resolved once, when a study
     starts.
-    """
-    dev_precision: Literal["fp32", "bf16"] | None = None
-    """Precision in which the scores of the dev split are computed, by which a study chooses.
-
-    If None, that of training.
     """
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
     """Precision in which the scores of the test split are computed."""
@@ -218,9 +208,8 @@ class BaseTrainingSettings(Settings):
         """
         if split != "dev":
             return self.evaluation_precision
-        precision = self.dev_precision or self.precision
-        assert precision != "auto"
-        return precision
+        assert self.precision != "auto"
+        return self.precision
 
 
 class BaseSmoothing(Settings, ABC):

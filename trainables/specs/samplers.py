@@ -10,11 +10,11 @@ SAMPLERS: Registry[Any] = Registry(
         "trainables.data.negatives.bm25:Bm25Sampler",
         "the nearest documents by BM25, with exactly the scores of rank_bm25",
         "Robertson and Zaragoza (2009); rank_bm25",
-        ("k1", "b", "idf", "words"),
+        ("preset",),
     ),
     Entry(
         "random",
-        "trainables.data.negatives.uniform:RandomSampler",
+        "trainables.data.negatives.index_free:RandomSampler",
         "any documents of the pool, all with the same chance and without a score",
         "Penha and Hauff (2021), section 4",
     ),
@@ -27,10 +27,10 @@ SAMPLERS: Registry[Any] = Registry(
     ),
     Entry(
         "given",
-        "trainables.data.negatives.given:GivenSampler",
+        "trainables.data.negatives.index_free:GivenSampler",
         "the documents that the source lists for a query, in its order and with its scores",
         "the files of the task",
     ),
-    options=("preset", "weak_label", "normalisation", "paper_code", "keep_query_text"),
+    options=("weak_label",),
 )
 """Sampler name -> class that implements `trainables.data.negatives.base.NegativeSampler`, imported on first use."""

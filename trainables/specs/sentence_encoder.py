@@ -1,6 +1,6 @@
 """Specification of a sentence-encoder run: task, model, training and smoothing by noise."""
 
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -75,10 +75,6 @@ class NoiseSmoothing(BaseSmoothing):
     distribution: Literal["none", "gaussian"] = "none"
     multiple: Annotated[float, Field(ge=0)] = 0.0
     """Number of noise vectors M as a multiple of the batch size, rounded to whole vectors."""
-    mean: float = 0.0
-    """Mean mu of every component."""
-    deviation: Annotated[float, Field(gt=0)] = 1.0
-    """Standard deviation sigma of every component."""
     weight: Annotated[float, Field(ge=0)] = 0.0
     """Weight lambda of the noise in the denominator; a schedule changes it during training."""
 
@@ -86,16 +82,6 @@ class NoiseSmoothing(BaseSmoothing):
     def initial_strength(self) -> float:
         """Noise weight lambda at the beginning of training; 0 if there are no noise vectors."""
         return self.weight if self.multiple else 0.0
-
-    def canonicalize(self) -> Self:
-        """Return the canonical settings of this behaviour, so that equal behaviour has an equal hash.
-
-        A cosine does not depend on the length of a vector. Therefore only mu / sigma matters, and if mu is 0, sigma
-        does not matter at all.
-        """
-        smoothing = super().canonicalize()
-        mean = round(smoothing.mean / smoothing.deviation, 12) + 0.0
-        return smoothing.model_copy(update={"mean": mean, "deviation": 1.0})
 
 
 class EncoderRunSpec(RunSpec):

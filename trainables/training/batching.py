@@ -3,8 +3,6 @@
 The instances of batch t are a pure function of (seed, t).
 """
 
-from typing import Literal
-
 import numpy as np
 
 from trainables.curriculum.sampler import Curriculum, CurriculumSampler, sample_uniform
@@ -12,9 +10,6 @@ from trainables.data.query_groups import QueryGroups
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.utils.arrays import Ints
 from trainables.utils.random import make_generator
-
-_BATCHES_PER_WINDOW = 50
-"""Batches with queries that are sorted by length together, if batches are bucketed."""
 
 
 def sample_instances(
@@ -24,7 +19,6 @@ def sample_instances(
     rows: QueryGroups,
     negatives: int,
     purpose: str = "",
-    choice: Literal["drawn", "first"] = "drawn",
 ) -> Ints:
     """Return, for each chosen query, one relevant document and `negatives` others.
 
@@ -35,7 +29,6 @@ def sample_instances(
         rows: rows of every query.
         negatives: negatives per query.
         purpose: prefix of the names of the draws.
-        choice: "drawn" for negatives that are drawn without replacement, "first" for the first ones.
 
     Returns:
         Row numbers of shape (groups * (1 + negatives),); the relevant row of each query comes first.
@@ -50,7 +43,7 @@ def sample_instances(
         >>> rows[[0, 3]].tolist(), sorted(rows.tolist())
         ([0, 3], [0, 1, 2, 3, 4, 5])
     """
-    chosen = _sample_negatives(seed, step, queries, rows, negatives, purpose, choice)
+    chosen = _sample_negatives(seed, step, queries, rows, negatives, purpose)
     relevant = make_generator(seed, f"{purpose}relevant", step).integers(rows.n_relevant[queries])
     return np.concatenate([(rows.starts[queries] + relevant)[:, None], chosen], axis=1).reshape(-1)
 
@@ -62,17 +55,14 @@ def _sample_negatives(
     rows: QueryGroups,
     negatives: int,
     purpose: str,
-    choice: Literal["drawn", "first"],
 ) -> Ints:
-    """Return the rows of negatives, shape (groups, negatives)."""
+    """Return the rows of negatives that are drawn without replacement, shape (groups, negatives)."""
     available = rows.n_others
     if negatives > available.min():
         raise ValueError(f"{negatives} negatives a query, but a query has only {available.min()}")
-    places = np.broadcast_to(np.arange(negatives), (len(queries), negatives))
-    if choice == "drawn":
-        draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), int(available.max())))
-        draw[np.arange(draw.shape[1]) >= available[queries, None]] = 1.0  # above every draw: no row of this query
-        places = np.argsort(draw, axis=1, kind="stable")[:, :negatives]
+    draw = make_generator(seed, f"{purpose}negatives", step).random((len(queries), int(available.max())))
+    draw[np.arange(draw.shape[1]) >= available[queries, None]] = 1.0  # above every draw: no row of this query
+    places = np.argsort(draw, axis=1, kind="stable")[:, :negatives]
     return (rows.starts[:-1] + rows.n_relevant)[queries, None] + places
 
 
@@ -106,7 +96,6 @@ def sample_epoch_pairs(
     epoch: int,
     rows: QueryGroups,
     negatives: int,
-    choice: Literal["drawn", "first"] = "drawn",
 ) -> Ints:
     """Return the pairs of an epoch in the order of training, which is shuffled over all queries.
 
@@ -121,7 +110,7 @@ def sample_epoch_pairs(
         >>> sorted(sample_epoch_pairs(0, 0, groups, negatives=2).tolist())
         [0, 1, 2, 3, 4, 5, 6]
     """
-    chosen = _sample_negatives(seed, epoch, np.arange(len(rows)), rows, negatives, "pair ", choice)
+    chosen = _sample_negatives(seed, epoch, np.arange(len(rows)), rows, negatives, "pair ")
     relevant = np.flatnonzero(rows.places < rows.n_relevant[rows.queries])
     pairs = np.concatenate([relevant, chosen.reshape(-1)])
     pairs = pairs[np.argsort(rows.queries[pairs], kind="stable")]  # query by query, the relevant ones first
@@ -135,15 +124,12 @@ class BatchSampler:
     A batch consists of queries, each with one relevant document and its negatives, or of single pairs (`unit`) of all
     relevant documents and the negatives. With `sampling` = "epochs" the queries come from `sample_by_epoch` and the
     pairs from `sample_epoch_pairs`. Otherwise they are drawn anew for every batch, from all training queries or from
-    those that the curriculum has reached. "random" batches are computed as they are drawn. "bucketed" batches hold the
-    same instances in every window of 50 batches, but group queries or pairs of similar length; the batches of a window
-    come in a random order. The instances that share an optimizer step then depend on their length.
+    those that the curriculum has reached.
 
     Args:
         seed: seed of the run.
-        settings: instances, batch_size, negatives, negative_choice, unit, sampling, batching.
+        settings: instances, batch_size, negatives, unit, sampling.
         rows: rows of each query.
-        lengths: tokens of each pair, shape (rows,).
         curriculum: decides which queries a batch may contain. If None, a batch may contain all of them.
     """
 
@@ -152,29 +138,18 @@ class BatchSampler:
         seed: int,
         settings: RankerTrainingSettings,
         rows: QueryGroups,
-        lengths: Ints,
         curriculum: Curriculum | None = None,
     ) -> None:
-        self._seed, self._settings, self._rows, self._lengths = seed, settings, rows, lengths
+        self._seed, self._settings, self._rows = seed, settings, rows
         self._n_pairs = rows.n_relevant + settings.negatives  # of each query, in an epoch
         self._pair_starts = _find_starts(self._n_pairs)
         self._paced_queries = (
             CurriculumSampler(curriculum, seed, settings.instances // settings.batch_size) if curriculum else None
         )
-        self._window: tuple[int, Ints] | None = None
         self._epoch: tuple[int, Ints] | None = None
 
     def sample_rows(self, step: int) -> Ints:
         """Return the row numbers of training batch `step`, shape (batch_size,)."""
-        if self._settings.batching == "random":
-            return self._sample_batch(step)
-        window, index = divmod(step, _BATCHES_PER_WINDOW)
-        if self._window is None or self._window[0] != window:
-            self._window = window, self._bucket_window(window)
-        rows: Ints = self._window[1][index]
-        return rows
-
-    def _sample_batch(self, step: int) -> Ints:
         is_by_epoch = self._settings.sampling == "epochs" and not self._paced_queries
         if self._settings.unit == "pair":
             return self._take_epoch_pairs(step) if is_by_epoch else self._draw_pairs(step)
@@ -185,8 +160,7 @@ class BatchSampler:
         return self._sample_instances(step, available[sample_uniform(self._seed, step, len(available), groups)])
 
     def _sample_instances(self, step: int, queries: Ints) -> Ints:
-        negatives, choice = self._settings.negatives, self._settings.negative_choice
-        return sample_instances(self._seed, step, queries, self._rows, negatives, choice=choice)
+        return sample_instances(self._seed, step, queries, self._rows, self._settings.negatives)
 
     def _list_available_queries(self, step: int) -> Ints:
         if self._paced_queries:
@@ -204,9 +178,7 @@ class BatchSampler:
 
     def _load_epoch(self, epoch: int) -> Ints:
         if self._epoch is None or self._epoch[0] != epoch:
-            settings = self._settings
-            pairs = sample_epoch_pairs(self._seed, epoch, self._rows, settings.negatives, settings.negative_choice)
-            self._epoch = epoch, pairs
+            self._epoch = epoch, sample_epoch_pairs(self._seed, epoch, self._rows, self._settings.negatives)
         return self._epoch[1]
 
     def _draw_pairs(self, step: int) -> Ints:
@@ -217,22 +189,11 @@ class BatchSampler:
         pairs = sample_uniform(seed, step, int(starts[-1]), settings.batch_size)
         numbers = np.searchsorted(starts, pairs, side="right") - 1
         chosen, which = np.unique(numbers, return_inverse=True)
-        negatives = _sample_negatives(
-            seed, step, available[chosen], rows, settings.negatives, "", settings.negative_choice
-        )
+        negatives = _sample_negatives(seed, step, available[chosen], rows, settings.negatives, "")
         queries, places = available[numbers], pairs - starts[numbers]
         ranks = places - rows.n_relevant[queries]  # among the negatives
         drawn: Ints = np.where(ranks < 0, rows.starts[queries] + places, negatives[which, np.maximum(ranks, 0)])
         return drawn
-
-    def _bucket_window(self, window: int) -> Ints:
-        settings = self._settings
-        last = min((window + 1) * _BATCHES_PER_WINDOW, settings.instances // settings.batch_size)
-        rows = np.stack([self._sample_batch(step) for step in range(window * _BATCHES_PER_WINDOW, last)])
-        groups = rows.reshape(-1, 1 if settings.unit == "pair" else 1 + settings.negatives)
-        ordered = groups[np.argsort(self._lengths[groups].sum(axis=1), kind="stable")].reshape(rows.shape)
-        shuffled: Ints = ordered[make_generator(self._seed, "buckets", window).permutation(len(rows))]
-        return shuffled
 
 
 def _find_starts(counts: Ints) -> Ints:

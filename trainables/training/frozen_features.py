@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,9 +23,11 @@ from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
 from trainables.storage.base import Storage
 from trainables.storage.leases import Leases
+from trainables.text.tokens import TokenizedTexts
 from trainables.training.batching import split_into_micro_batches
 from trainables.training.process import prepare_process
 from trainables.utils.arrays import Ints
+from trainables.utils.base_settings import require
 from trainables.utils.checksums import has_checksum, is_intact, verify_file, write_with_checksum
 from trainables.utils.hashing import hash_json
 
@@ -44,33 +45,6 @@ _TOKENS_PER_BATCH = 2048
 """Tokens that are computed at once; the activations of a small model then stay in the processor's cache."""
 
 
-class Texts(Protocol):
-    """Token ids of texts of different lengths."""
-
-    @property
-    def flat(self) -> np.ndarray:
-        """Token ids of all texts, one after another, shape (tokens,)."""
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Offsets of shape (texts + 1,); text r is `flat[offsets[r]:offsets[r + 1]]`."""
-
-    @property
-    def lengths(self) -> Ints:
-        """Tokens of each text, shape (texts,)."""
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Position at which the second part of each text begins, shape (texts,)."""
-
-    @property
-    def n_truncated(self) -> int:
-        """Number of texts that were cut."""
-
-    def __len__(self) -> int:
-        """Return the number of texts."""
-
-
 class FrozenFeatures:
     """Outputs of the frozen layers on disk, in parts of `TEXTS_PER_PART` texts.
 
@@ -80,7 +54,7 @@ class FrozenFeatures:
         n_stored: number of texts, the first ones, that the parts are of.
     """
 
-    def __init__(self, folder: Path, texts: Texts, n_stored: int) -> None:
+    def __init__(self, folder: Path, texts: TokenizedTexts, n_stored: int) -> None:
         self.folder, self.texts, self.n_stored = folder, texts, n_stored
         self.n_parts = -(-n_stored // TEXTS_PER_PART)
         self._open_part = lru_cache(_MAX_OPEN_PARTS)(_open_part)  # no method: a cycle would keep the files open
@@ -148,7 +122,7 @@ def _open_part(file: Path) -> np.ndarray:
     return mapped
 
 
-def _make_batch(texts: Texts, rows: np.ndarray, inputs: np.ndarray | torch.Tensor) -> PackedBatch:
+def _make_batch(texts: TokenizedTexts, rows: np.ndarray, inputs: np.ndarray | torch.Tensor) -> PackedBatch:
     return PackedBatch(torch.as_tensor(inputs), texts.lengths[rows], texts.starts[rows].astype(np.int64))
 
 
@@ -161,7 +135,7 @@ class InMemoryFeatures:
         model: model with the frozen layers. If it has none, every text can be read.
     """
 
-    def __init__(self, texts: Texts, rows: Ints, model: Transformer) -> None:
+    def __init__(self, texts: TokenizedTexts, rows: Ints, model: Transformer) -> None:
         self._texts = texts
         self._outputs: dict[int, np.ndarray] | None = None
         if model.lower is not None:
@@ -179,7 +153,7 @@ class InMemoryFeatures:
         return _make_batch(self._texts, rows, np.concatenate([self._outputs[row] for row in rows.tolist()]))
 
 
-def compute_frozen_outputs(texts: Texts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
+def compute_frozen_outputs(texts: TokenizedTexts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
     """Return the outputs of the frozen layers for the texts `rows`, float32 of shape (tokens, hidden) for each."""
     outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
     for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
@@ -211,10 +185,9 @@ def count_texts_within(max_bytes: int, offsets: np.ndarray, hidden_size: int) ->
     return n_texts if n_texts == len(offsets) - 1 else n_texts // TEXTS_PER_PART * TEXTS_PER_PART
 
 
-def make_token_batch(texts: Texts, rows: np.ndarray) -> PackedBatch:
+def make_token_batch(texts: TokenizedTexts, rows: np.ndarray) -> PackedBatch:
     """Return a batch of the texts `rows`, with token ids of shape (tokens,) as inputs."""
-    ids_by_text = [texts.flat[texts.offsets[row] : texts.offsets[row + 1]] for row in rows]
-    return _make_batch(texts, rows, np.concatenate(ids_by_text).astype(np.int64))
+    return _make_batch(texts, rows, np.concatenate([texts.get_ids(row) for row in rows]).astype(np.int64))
 
 
 class EncoderInputs(ABC):
@@ -229,7 +202,7 @@ class EncoderInputs(ABC):
 
     @property
     @abstractmethod
-    def tokens(self) -> Texts:
+    def tokens(self) -> TokenizedTexts:
         """Token ids of all texts; they are made if they do not exist."""
 
     @property
@@ -266,20 +239,16 @@ class EncoderInputs(ABC):
     @cached_property
     def features(self) -> FrozenFeatures:
         """Outputs of the frozen layers on disk; the folder's name covers everything that their bits depend on."""
-        specification = self._trial.specification
-        model, training, environment = specification.model, specification.training, specification.environment
-        assert model is not None
-        assert training is not None
-        assert environment is not None
+        specification, model = self._trial.specification, require(self._trial.specification.model)
         settings = [model.name, model.max_length, model.frozen_layers]
-        identity = [specification.data, *settings, environment.model_dump(mode="json"), training.threads]
+        environment = require(specification.environment).model_dump(mode="json")
+        identity = [specification.data, *settings, environment, require(specification.training).threads]
         folder = self._trial.cache / "features" / hash_json(identity)
         return FrozenFeatures(folder, self.tokens, self._count_stored())
 
     def _count_stored(self) -> int:
         """Return the number of texts, the first ones, whose outputs of the frozen layers are stored."""
-        assert self._trial.model_path is not None
-        config = AutoConfig.from_pretrained(self._trial.model_path, local_files_only=True)
+        config = AutoConfig.from_pretrained(require(self._trial.model_path), local_files_only=True)
         return count_texts_within(MAX_STORED_BYTES, self.tokens.offsets, config.hidden_size)
 
     def read(self, rows: Ints) -> PackedBatch:
@@ -304,8 +273,7 @@ class EncoderInputs(ABC):
 
     def _compute(self, rows: Ints) -> PackedBatch:
         """Return a batch of texts whose outputs of the frozen layers are not stored."""
-        batch, environment = make_token_batch(self.tokens, rows), self._trial.specification.environment
-        assert environment is not None
+        batch, environment = make_token_batch(self.tokens, rows), require(self._trial.specification.environment)
         with torch.autocast(environment.device_type, enabled=False):  # as those that are stored
             outputs = self._frozen_model.run_frozen_layers(batch).cpu()
         return batch._replace(inputs=outputs)

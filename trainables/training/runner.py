@@ -13,6 +13,7 @@ from trainables.training.frozen_features import EncoderInputs
 from trainables.training.process import prepare_process
 from trainables.training.resume import ResumableTraining
 from trainables.training.trainer import Trainer
+from trainables.utils.base_settings import require
 from trainables.utils.errors import MachineError
 
 
@@ -34,14 +35,12 @@ class BaseRun(ABC):
     """Inputs of the model; a subclass sets them before it calls this class's `__init__`."""
 
     def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
-        specification = trial.specification
-        assert specification.training is not None
-        assert specification.environment is not None
-        if specification.environment != detect_environment(specification.environment.device_type):
+        training, environment = require(trial.specification.training), require(trial.specification.environment)
+        if environment != detect_environment(environment.device_type):
             raise MachineError("the processor or the libraries differ from the specification, so results may differ")
-        prepare_process(specification.training.threads)
+        prepare_process(training.threads)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
-        self._training = specification.training
+        self._training = training
         self.trainer = self._make_trainer()
         self._resumable = ResumableTraining(trial, self.trainer, on_wait)
         self._dev_scores: tuple[int, np.ndarray] | None = None  # instances and scores of the kept weights

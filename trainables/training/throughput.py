@@ -11,6 +11,7 @@ from trainables.training.frozen_features import EncoderInputs, InMemoryFeatures
 from trainables.training.process import prepare_process
 from trainables.training.trainer import Trainer
 from trainables.utils.arrays import Ints
+from trainables.utils.base_settings import require
 
 Model = TypeVar("Model", bound=Transformer)
 
@@ -45,8 +46,7 @@ def measure_workload(
     Returns:
         Seconds of loading, and units per second of the frozen layers, of training and of evaluation.
     """
-    training = trial.specification.training
-    assert training is not None
+    training = require(trial.specification.training)
     prepare_process(training.threads)
     start = time.perf_counter()
     model = load_model()

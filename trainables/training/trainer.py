@@ -23,9 +23,10 @@ GradientFunction = Callable[[int, float], float]
 
 It adds the gradient of the loss to the gradients of the model."""
 _BETAS = (0.9, 0.999)
+_ADAM_EPSILON = 1e-8
 
 
-class TextSource(Protocol):
+class TokenSource(Protocol):
     """Source of a trainer's texts, by number."""
 
     @property
@@ -71,7 +72,7 @@ class Trainer:
         # On a processor alone: on a GPU the gain was not measured.
         self._words: EmbeddingOptimizer | None = None
         if words is not None and self.device.type == "cpu":
-            self._words = EmbeddingOptimizer(words, _BETAS, settings.adam_epsilon, settings.weight_decay)
+            self._words = EmbeddingOptimizer(words, _BETAS, _ADAM_EPSILON, settings.weight_decay)
         self._names = {parameter: name for name, parameter in body.items()}
         self._words_name = self._names.pop(self._words.weight) if self._words is not None else ""
         groups = [[each for each, name in self._names.items() if name not in head], list(head.values())]
@@ -79,7 +80,7 @@ class Trainer:
         self._optimizer = torch.optim.AdamW(
             [{"params": params, "lr": rate} for params, rate in zip(groups, self._learning_rates, strict=True)],
             betas=_BETAS,
-            eps=settings.adam_epsilon,
+            eps=_ADAM_EPSILON,
             weight_decay=settings.weight_decay,
             fused=True,
         )

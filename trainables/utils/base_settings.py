@@ -1,10 +1,11 @@
 """Base class and number types of all settings models."""
 
 import math
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+T = TypeVar("T")
 PositiveNumber = Annotated[float, Field(gt=0, lt=math.inf)]
 Proportion = Annotated[float, Field(ge=0, le=1)]
 MAX_COUNT = 10**12
@@ -18,3 +19,9 @@ class Settings(BaseModel):
     """Base class of all settings models: instances are immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def require(value: T | None) -> T:
+    """Return a setting that is there, such as the model of a run that trains."""
+    assert value is not None
+    return value

@@ -113,14 +113,22 @@ def verify_folder(path: Path) -> Path:
     return path
 
 
-def is_intact(path: Path, remove_damaged: bool = False) -> bool:
-    """Return whether a file or folder with checksums exists and is undamaged; if damaged, it may be removed."""
+def is_intact(path: Path, remove_damaged: bool = False, log: Callable[[str], object] | None = None) -> bool:
+    """Return whether a file or folder with checksums exists and is undamaged.
+
+    Args:
+        path: the file or folder.
+        remove_damaged: whether it is removed if it is damaged.
+        log: is called with a line if it is damaged.
+    """
     try:
         if path.is_dir():
             verify_folder(path)
         else:
             verify_file(path, path)
     except DamagedError as error:
+        if log and path.exists():
+            log(f"{error}; it is computed again")
         if remove_damaged:
             error.remove()
         return False

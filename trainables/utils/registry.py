@@ -236,24 +236,3 @@ def _share_a_name(entry: Entry, other: Entry) -> bool:
         for first, second in ((entry, other), (other, entry))
         for name in (second.name, *second.examples)
     )
-
-
-def make_lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` (PEP 562) for a package that imports a module when one of its names is first used.
-
-    Args:
-        package: name of the package.
-        modules: public name -> module of the package that defines it.
-
-    Example:
-        >>> getattr_ = make_lazy_getattr("trainables.utils", {"hash_json": "hashing"})
-        >>> getattr_("hash_json").__module__
-        'trainables.utils.hashing'
-    """
-
-    def get(name: str) -> Any:
-        if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return load_object(f"{package}.{modules[name]}:{name}")
-
-    return get

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.plan import Plan
 from analysis.data.results import Results
-from analysis.data.search_log import SearchLog
 from analysis.export import optuna as optuna_file
+from records.plan import Plan
+from records.search_log import SearchLog
 from tests.analysis.builders import PLAN, study_runs
 from tests.analysis.searching import GRID, told
 
@@ -45,7 +45,7 @@ def test_optuna_loads_what_was_proposed(results: Results, path: Path) -> None:
         assert trial.datetime_start in (None, datetime(2000, 1, 1))
         assert ("switch" in trial.params) == (proposal.values["schedule"] == "two_stage")
     domains = study.trials[0].distributions
-    assert domains["learning_rate"] == optuna.distributions.FloatDistribution(5e-6, 4.5e-5, log=True)
+    assert domains["learning_rate"] == optuna.distributions.FloatDistribution(5e-6, 4.5e-5)
     assert domains["epsilon"] == optuna.distributions.FloatDistribution(0.1, 0.4)
     assert set(domains["schedule"].choices) == set(GRID["schedule"])
     assert study.user_attrs["sampler"] == "tpe"
@@ -64,11 +64,3 @@ def test_the_same_searches_give_the_same_bytes_and_no_warning(results: Results, 
         warnings.simplefilter("error")
         optuna_file.write_optuna_file(results, tmp_path / "again.db")
     assert (tmp_path / "again.db").read_bytes() == path.read_bytes()
-
-
-@pytest.mark.parametrize(("values", "logarithmic"), [
-    ([0.1, 0.2, 0.3, 0.4], False), ([1e-6, 1e-5, 1e-4], True), ([5e-6, 1e-5, 3e-5], True), ([16, 32, 64], True),
-    ([0.25, 0.5, 0.75], False), ([1e-5, 3e-5], False), ([1e-5, 1e-4], True), ([1, 2, 3], False), ([0.8], False),
-])  # fmt: skip
-def test_scales(values: list[float], logarithmic: bool) -> None:
-    assert optuna_file.is_logarithmic(values) == logarithmic

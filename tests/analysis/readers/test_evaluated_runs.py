@@ -63,23 +63,11 @@ def test_an_outside_program_gets_ids_that_it_can_read(tmp_path: Path, names: tup
     assert values["ERR@2"][:2] == [row.value for row in sorted(oracle)]
 
 
-def test_a_query_without_a_value_is_left_out_and_one_without_a_relevant_document_counts_0(tmp_path: Path) -> None:
-    """Accuracy compares relevant with other documents; ir_measures divides by 0 where nothing else was retrieved."""
-    (tmp_path / "qrels").write_text("q1 0 d1 1\nq1 0 d2 1\nq2 0 d1 1\nq3 0 d1 0\n")
-    text = "".join(
-        f"{query} Q0 {document} 1 {score} t\n"
-        for query in ("q1", "q2", "q3")
-        for document, score in (("d1", 2), ("d2", 1))
-    )
-    runs = {name: tmp_path / f"{name}.run" for name in "ab"}
-    for path in runs.values():
-        path.write_text(text)
-    notes: list[str] = []
-    frame = read_runs(tmp_path / "qrels", runs, "Accuracy@5", log=notes.append)
-    assert frame["query"].tolist() == ["q2", "q2"]
-    assert "left out, since Accuracy@5 is not defined: 2 queries: q1, q3" in notes
-    frame = read_runs(tmp_path / "qrels", runs, "ERR@5")
-    assert frame.set_index("query")["value"]["q3"].tolist() == [0, 0]
+def test_a_metric_without_a_value_for_a_judged_query_is_refused(tmp_path: Path) -> None:
+    """Accuracy compares relevant with other documents, so a query without a relevant one has none."""
+    qrels, runs = write_qrels(tmp_path, queries=6, irrelevant=2), write_runs(tmp_path, queries=6)
+    with pytest.raises(UserError, match="--metric: Accuracy of query q05 is nan; expected a metric with a finite"):
+        read_runs(qrels, runs, "Accuracy")
 
 
 @pytest.mark.parametrize(("metric", "hint"), [("ndcg@10", "nDCG@10"), ("p@5", "P@5"), ("judged@10", "Judged@10")])
@@ -123,7 +111,7 @@ def test_what_is_counted_and_left_out_is_said(tmp_path: Path) -> None:
     notes: list[str] = []
     frame = read_runs(qrels, runs, "nDCG@10", log=notes.append)
     assert notes == [
-        "nDCG@10 of 10 judged queries; 1 of them without a relevant document: q10",
+        "nDCG@10 of 10 judged queries",
         "bert run 2 lacks 4 of 10 judged queries: counted as 0: q01, q02, q03 and 1 more",
         f"left out, since {qrels} does not judge them: 2 queries: q11, q12",
     ]
@@ -132,15 +120,6 @@ def test_what_is_counted_and_left_out_is_said(tmp_path: Path) -> None:
     ]
     assert lacking["value"].tolist() == [0.0] * 4
     assert frame["query"].nunique() == 10
-    notes.clear()
-    dropped = read_runs(qrels, runs, "nDCG@10", "drop", log=notes.append)
-    assert notes[:3] == [
-        "nDCG@10 of 6 judged queries; 1 of them without a relevant document: q10",
-        "bert run 2 lacks 4 of 10 judged queries: left out for all runs: q01, q02, q03 and 1 more",
-        "left out, since a run lacks them: 4 of 10 judged queries",
-    ]
-    kept = frame[frame["query"].isin(dropped["query"].unique())].reset_index(drop=True)
-    pd.testing.assert_frame_equal(dropped, kept)
 
 
 @pytest.mark.parametrize(
@@ -173,5 +152,3 @@ def test_python_takes_one_file_or_several_and_refuses_none(tmp_path: Path) -> No
     for wrong, message in (({"bert": []}, "no file"), ({"bert": runs["bert"]}, "two systems or more")):
         with pytest.raises(UserError, match=message):
             read_runs(qrels, wrong, "AP")
-    with pytest.raises(UserError, match="missing: none; expected one of zero, drop"):
-        read_runs(qrels, runs, "AP", "none")

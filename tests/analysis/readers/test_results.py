@@ -153,7 +153,7 @@ def test_other_candidates_are_refused(
 def test_a_failed_test_takes_nothing_from_what_training_has_found(records: Path) -> None:
     before = {run.id: run for run in read_records(records).runs}
     path = min(records.glob("runs/*/test.json"))
-    failed = {"id": path.parent.name, "state": "failed", "summary": {"state": "failed", "error": "out of memory"}}
+    failed = {"state": "failed", "config": {}, "summary": {"state": "failed", "error": "out of memory"}}
     path.write_text(json.dumps(failed))
     found = {run.id: run for run in read_records(records).runs}
     own, earlier = found[path.parent.name], before[path.parent.name]
@@ -181,7 +181,7 @@ def test_a_damaged_curve_is_refused(records: Path) -> None:
 def test_scores_that_a_record_speaks_of_must_be_there(records: Path) -> None:
     path = min(records.glob("runs/*/scores.parquet"))
     path.unlink()
-    with pytest.raises(UserError, match=r"no such file; expected the scores that belong to record\.json"):
+    with pytest.raises(UserError, match=r"no such file; expected the scores that belong to its record"):
         read_records(records)
 
 
@@ -225,7 +225,9 @@ def test_scores_are_those_that_the_run_noted(study: Path, source: str) -> None:
     for noted in (right, "0" * 64):
         summary = {"state": "finished", "test/scores_sha256": noted}
         if source == "records":
-            (study / "runs" / run.id / "test.json").write_text(json.dumps({"summary": summary}))
+            (study / "runs" / run.id / "test.json").write_text(
+                json.dumps({"state": "finished", "config": {}, "summary": summary})
+            )
         else:
             with environment(study):
                 session(study, run.id, "search", run.config, summary=summary)

@@ -1,4 +1,4 @@
-"""Frames of PyTerrier's experiments are tables of scores; files of means say how that tool writes values per query."""
+"""Frames of PyTerrier's experiments are tables of scores."""
 
 import os
 from pathlib import Path
@@ -79,9 +79,6 @@ def test_one_measure_needs_no_metric(tmp_path: Path) -> None:
         (PERQUERY, None, r"2 measures, nDCG@10, AP; expected one of them, named by --metric"),
         (PERQUERY, "map", r"--metric: map; expected a measure of .*p.csv: nDCG@10, AP"),
         (PERQUERY.drop(columns="measure"), "AP", r"--metric: AP; expected a column measure"),
-        (pd.DataFrame({"name": ["BM25"], "nDCG@10": [0.5]}), None, r"as pt.Experiment returns them; .*perquery=True"),
-        (pd.DataFrame({"name": ["BM25"], "ndcg_cut_10": [0.5]}), None, r"perquery=True"),
-        (pd.DataFrame({"epoch": [1], "steps": [-1], "x-NDCG@10": [0.5]}), None, r"as evaluators of .* write them; exp"),
     ],
 )
 def test_what_is_no_such_table_is_refused(
@@ -89,18 +86,3 @@ def test_what_is_no_such_table_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         read_score_file(write(frame, tmp_path / "p.csv"), metric)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"task_name": "NFCorpus", "scores": {"test": [{"ndcg_at_10": 0.3}]}}', "means over queries, a result"),
-        ('{"q1": {"d1": 0.5}}', "JSON; expected .* are runs: --qrels QRELS --runs NAME="),
-        ('{"q1": {"d1": 0.5}, \n "q2"', "JSON; expected"),
-    ],
-)
-def test_json_is_no_table(tmp_path: Path, content: str, message: str) -> None:
-    for name in ("r.json", "r.csv"):
-        (tmp_path / name).write_text(content)
-        with pytest.raises(UserError, match=message):
-            read_score_file(tmp_path / name)

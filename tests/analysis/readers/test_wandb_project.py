@@ -149,8 +149,10 @@ def test_of_a_partly_synced_study_the_report_says_what_the_server_lacks(
     printed = capsys.readouterr().out
     assert printed.startswith("report-partly: comparisons.json, ")
     assert Path("report-partly", "report.html").is_file()
-    line = "Runs that wandb:partly lacks: 1 missing, 2 unfinished, 1 without scores; to upload what the study's folder"
-    assert f"{line} has, run python -m study.sync FOLDER\n" in printed
+    line = (
+        "Runs are missing; to upload those that the study's folder has and wandb:partly lacks, run python -m study.sync"
+    )
+    assert f"{line} FOLDER\n" in printed
     for text in (printed, Path("report-partly", "table.md").read_text()):
         assert text.count("is incomplete: ") == len({run.variant for run in runs[9:]})
 

@@ -10,8 +10,8 @@ from jinja2 import UndefinedError
 
 from analysis.rendering.document import Document, render_html
 from analysis.rendering.escaping import Raw, escape_latex, escape_markdown, escape_markdown_cell, render_template
-from analysis.suites.plan import SuitePlan
 from analysis.tables.section import Section
+from records.suite_plan import SuitePlan
 
 TEXTS = st.text(st.sampled_from("ab1 -.|<>&\"'$%#_{}~^\\[]±ε▲\n/!"), max_size=30)
 

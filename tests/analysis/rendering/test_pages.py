@@ -18,8 +18,6 @@ from analysis.rendering.document import render_html, render_latex, render_markdo
 from analysis.rendering.sections import Section, build_corrections_section, build_runs_section
 from analysis.rendering.study import build_document
 from analysis.rendering.summary import answer_questions
-from analysis.stats.power import minimum_detectable_effect
-from analysis.stats.variance_components import describe_deviations, estimate_variance_components
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import PLAN, STATISTICS, Made, analyse, plan_of, scores, study_runs, write_records
 from tests.damages import DAMAGES
@@ -274,45 +272,6 @@ def test_a_terminal_breaks_what_does_not_fit_and_loses_nothing() -> None:
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
     assert shown.count("v") == 14 * 12
-
-
-def test_what_another_study_would_need_is_what_it_would_see(tmp_path: Path) -> None:
-    found = analyse(tmp_path, study_runs(), margin=0.05)
-    assert found.sample_size is not None
-    _, header, rows, legend, *_ = found.sample_size
-    assert header == ["difference", "3 seeds", "6 seeds", "12 seeds"]
-    assert [row[0] for row in rows] == ["0.01", "0.02", "0.05"]
-    plan = found.results.plan
-    values = [c.evaluate_queries(plan, "test") for name in plan.systems if (c := found.chosen[name]) is not None]
-    parts = estimate_variance_components([own for own in values if own is not None])
-    assert f"For R10@1 on test, {describe_deviations(parts)}." in legend
-    assert "estimated with 8 degrees of freedom, to plan with" in legend
-    for row, difference in zip(rows, (0.01, 0.02, 0.05), strict=True):
-        for seeds, cell in zip((3, 6, 12), row[1:], strict=True):
-            if cell != "never":
-                estimate = parts.to_difference_variance().estimate(seeds, int(cell.replace(",", "")))
-                assert (minimum_detectable_effect(estimate, 0.01) or 0.0) <= difference
-    assert "## Another study" in render_markdown(build_document(found))
-
-
-@pytest.mark.parametrize(
-    ("metric", "margin", "expected"),
-    [
-        ("R10@1", 0.005, ["0.005", "0.01", "0.02", "0.05"]),
-        ("R10@1", 1.0, ["0.01", "0.02", "0.05"]),
-        ("NLL", 1.5, ["0.01", "0.02", "0.05", "1.5"]),
-    ],
-)
-def test_another_study_is_planned_for_differences_that_matter_and_never_for_more_queries_with_more_seeds(
-    metric: str, margin: float | None, expected: list[str], tmp_path: Path
-) -> None:
-    """With two seeds, half of what the study could see is .62: nothing to plan for."""
-    runs = study_runs(seeds=(1, 2), grid=False)
-    table = analyse(tmp_path, runs, seeds=[1, 2], margin=margin, metric=metric).sample_size
-    assert [row[0] for row in table.rows] == expected
-    for _, *cells in table.rows:
-        counts = [float(cell.replace(",", "").replace("never", "inf")) for cell in cells]
-        assert counts == sorted(counts, reverse=True)
 
 
 def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:

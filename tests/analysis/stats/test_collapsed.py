@@ -16,7 +16,7 @@ def _study(rng: np.random.Generator, systems: int, seeds: int) -> dict[str, np.n
 
 
 def _find(means: dict[str, np.ndarray], **how: object) -> list[tuple[str, int]]:
-    return [(run.system, run.row) for run in find_outlying_runs(means, **how)]
+    return [(run.system, run.seed) for run in find_outlying_runs(means, **how)]
 
 
 @pytest.mark.parametrize(("seed", "loss"), [(1, 0.0), (2, 0.03), (3, 0.03), (4, 0.045), (5, 0.06), (6, 0.1)])
@@ -48,7 +48,7 @@ def test_collapsed_runs_do_not_hide_each_other(rows: list[tuple[str, int]]) -> N
 def test_if_most_runs_of_a_system_collapse_the_good_one_is_named() -> None:
     means = _study(np.random.default_rng(6), 5, 5)
     means["S3"][:4] -= 0.3
-    assert [(run.system, run.row, run.is_worse) for run in find_outlying_runs(means)] == [("S3", 4, False)]
+    assert [(run.system, run.seed, run.is_worse) for run in find_outlying_runs(means)] == [("S3", 4, False)]
 
 
 def test_a_seed_that_is_bad_for_all_systems_is_no_collapse() -> None:
@@ -62,7 +62,7 @@ def test_a_seed_that_is_bad_for_all_systems_is_no_collapse() -> None:
 def test_the_run_and_the_others_are_described_in_the_given_numbers() -> None:
     means = {"BERT": np.array([0.731, 0.738, 0.735]), "LS": np.array([0.74, 0.412, 0.744])}
     (run,) = find_outlying_runs(means)
-    assert run == ("LS", 1, 0.412, (0.74, 0.744), True)
+    assert run == ("LS", 1, 0.412, (0.74, 0.744), True, "")
 
 
 def test_missing_runs_are_ignored() -> None:

@@ -135,13 +135,13 @@ def test_a_family_has_the_pooled_tests_and_keeps_its_own_beside_them() -> None:
         assert c.interval == pytest.approx(estimate.confidence_interval(1 - 0.05 / 4))
         assert c.adjusted["bonferroni"] == pytest.approx(min(1, 4 * estimate.test().p))
         assert c.equivalence_p == pytest.approx(min(1, 4 * tost(estimate, 0.2)))
-        assert (c.own, c.pooled, c.estimate) == (own.targets["both"], pool, estimate)
-        assert (own.own, own.pooled) == (None, None)
+        assert (c.unpooled, c.pooled, c.estimate) == (own.targets["both"], pool, estimate)
+        assert (own.unpooled, own.pooled) == (None, None)
         assert c.classical == own.classical
         assert (c.difference, c.each_seed, c.adjusted_queries) == (own.difference, own.each_seed, own.adjusted_queries)
-        assert {"own", "pooled"} - c.as_dict().keys() == set()
-        assert {"own", "pooled", "estimate"} & own.as_dict().keys() == set()
-        assert c.as_dict()["own"]["p"] == both_of(own).p
+        assert {"unpooled", "pooled"} - c.as_dict().keys() == set()
+        assert {"unpooled", "pooled", "estimate"} & own.as_dict().keys() == set()
+        assert c.as_dict()["unpooled"]["p"] == both_of(own).p
 
 
 def test_neither_the_order_of_comparisons_nor_the_sign_of_a_pair_matters() -> None:

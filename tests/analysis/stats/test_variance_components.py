@@ -1,6 +1,5 @@
 """Parts of the variance: the analysis of variance of a difference and by statsmodels, and what was put in."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from analysis.stats.power import DifferenceVariance
 from analysis.stats.variance_components import (
     VarianceComponents,
     describe_deviations,
-    estimate_unpaired_components,
     estimate_variance_components,
 )
 
@@ -41,23 +39,14 @@ def frame_of(values: list[np.ndarray], disjoint: bool = False) -> pd.DataFrame:
     return pd.DataFrame(names | {"value": np.stack(values).ravel()})
 
 
-@pytest.mark.parametrize(
-    ("estimate", "correlation", "df", "terms"),
-    [
-        (estimate_variance_components, 0.5, 6, "(C(system) + C(seed) + C(query)) ** 2"),
-        (estimate_unpaired_components, 0.0, 9, "C(system) * C(query) + C(system):C(seed)"),
-    ],
-)
-def test_mean_squares_are_statsmodels(
-    estimate: Callable[..., VarianceComponents | None], correlation: float, df: int, terms: str
-) -> None:
-    values = scores((3, 4, 6), VarianceComponents(0.3, 0.1, 0.05), correlation)
-    ms = anova_lm(ols(f"value ~ {terms}", frame_of(values)).fit())["mean_sq"]
-    found = estimate(values)
+def test_mean_squares_are_statsmodels() -> None:
+    values = scores((3, 4, 6), VarianceComponents(0.3, 0.1, 0.05), 0.5)
+    ms = anova_lm(ols("value ~ (C(system) + C(seed) + C(query)) ** 2", frame_of(values)).fit())["mean_sq"]
+    found = estimate_variance_components(values)
     assert found.rest == pytest.approx(ms["Residual"])
     assert found.seed_by_system == pytest.approx((ms["C(system):C(seed)"] - ms["Residual"]) / 6)
     assert found.query_by_system == pytest.approx((ms["C(system):C(query)"] - ms["Residual"]) / 4)
-    assert found.seed_df == df
+    assert found.seed_df == 6
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
@@ -67,30 +56,19 @@ def test_what_was_put_in_comes_out_whatever_the_systems_share(correlation: float
     assert np.mean([each[:3] for each in found if each], axis=0) == pytest.approx(np.array(SIZES[:3]), rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("estimate", "systems"), [(estimate_variance_components, 2), (estimate_unpaired_components, 3)]
-)
 @pytest.mark.parametrize("own", [SIZES.seed_by_system, 1e-5])
-def test_plans_use_a_seed_component_that_is_as_often_too_small_as_too_large(
-    estimate: Callable[..., VarianceComponents | None], systems: int, own: float
-) -> None:
+def test_plans_use_a_seed_component_that_is_as_often_too_small_as_too_large(own: float) -> None:
     """The unbiased one is too small more often, with few degrees of freedom."""
     sizes = SIZES._replace(seed_by_system=own)
-    found = [each for seed in range(1000) if (each := estimate(scores((systems, 3, 100), sizes, seed=seed)))]
+    found = [
+        each for seed in range(1000) if (each := estimate_variance_components(scores((2, 3, 100), sizes, seed=seed)))
+    ]
     assert np.mean([each.seed_median < own for each in found if each.seed_median is not None]) == pytest.approx(
         0.5, abs=0.05
     )
     assert np.mean([each.seed_by_system < own for each in found]) > 0.54
     for each in found[:20]:
         assert each.to_difference_variance() == (2 * (each.seed_median or 0.0), 2 * each.query_by_system, 2 * each.rest)
-
-
-def test_unpaired_seeds_come_out_and_shared_ones_come_out_too_large() -> None:
-    for correlation, expected in ((0.0, 0.0004), (0.9, 0.004)):
-        found = [estimate_unpaired_components(scores((4, 6, 200), SIZES, correlation, seed)) for seed in range(200)]
-        seed, *others = np.mean([each[:3] for each in found if each], axis=0)
-        assert others == pytest.approx(SIZES[1:3], rel=0.05)
-        assert seed == pytest.approx(expected, rel=0.1)
 
 
 def test_what_all_systems_share_is_no_component() -> None:
@@ -106,10 +84,9 @@ def test_systems_that_differ_by_the_same_everywhere_do_not_vary() -> None:
     assert found.to_difference_variance() == DifferenceVariance(0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("estimate", [estimate_variance_components, estimate_unpaired_components])
 @pytest.mark.parametrize("shape", [(1, 3, 9), (2, 1, 9), (2, 3, 1)])
-def test_of_too_little_nothing_is_said(estimate: object, shape: tuple[int, int, int]) -> None:
-    assert estimate([np.zeros(shape[1:])] * shape[0]) is None
+def test_of_too_little_nothing_is_said(shape: tuple[int, int, int]) -> None:
+    assert estimate_variance_components([np.zeros(shape[1:])] * shape[0]) is None
 
 
 def test_deviations_of_one_system_are_half_of_a_difference() -> None:
@@ -150,21 +127,6 @@ def test_the_command_takes_seeds_of_one_name_as_shared(tmp_path: Path, capsys: p
     assert "estimated with 6 degrees of freedom, to plan with" in out.splitlines()[0]
 
 
-@pytest.mark.parametrize(("disjoint", "options"), [(False, ["--unpaired"]), (True, []), (True, ["--unpaired"])])
-def test_the_command_takes_seeds_as_unrelated_where_they_are(
-    disjoint: bool, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Either the file says so by names of seeds that no two systems share, or the user does."""
-    values = scores((3, 4, 50), correlation=0.9)
-    found = estimate_unpaired_components(values)
-    status, out, _ = run_pilot(frame_of(values, disjoint), tmp_path, capsys, *options)
-    assert status == 0
-    warning, deviations = out.splitlines()[:2]
-    assert warning.startswith("warning: seeds of different systems are taken as unrelated; if")
-    assert deviations == describe_deviations(found)
-    assert "estimated with 9 degrees of freedom, to plan with" in deviations
-
-
 def test_the_command_says_which_systems_it_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = scores((3, 4, 20))
     whole = frame_of(values[:2])
@@ -180,7 +142,7 @@ def test_the_command_says_which_systems_it_left_out(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("system != 's1' or seed != 104", "unrelated seeds, of which s0 has 4, s1 has 3; expected as many of each"),
+        ("query >= 0", "variances; not used, for lack of scores or seeds: s0, s1; expected at least two systems"),
         ("query == 1", "too little data to estimate the variances; expected at least two systems"),
         ("system == 's0' or query == 1", "variances; not used, for lack of scores or seeds: s1; expected"),
     ],
@@ -188,7 +150,9 @@ def test_the_command_says_which_systems_it_left_out(tmp_path: Path, capsys: pyte
 def test_a_pilot_that_says_too_little_is_refused(
     rows: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, _, told = run_pilot(frame_of(scores((2, 4, 20)), disjoint=True).query(rows), tmp_path, capsys)
+    status, _, told = run_pilot(
+        frame_of(scores((2, 4, 20)), disjoint=rows == "query >= 0").query(rows), tmp_path, capsys
+    )
     assert status == 2
     assert message in told
     assert told.count("\n") == 1
@@ -208,7 +172,6 @@ def test_a_pilot_of_equal_differences_is_refused(tmp_path: Path, capsys: pytest.
         (["--seed-sd", ".1"], "no pilot and --seed-sd; expected"),
         (["none.csv"], "no such file"),
         (["none.csv", "--seed-sd", ".1"], "a pilot and --seed-sd; expected PILOT.csv, or all three"),
-        ([*DEVIATIONS, "--unpaired"], "--unpaired: no pilot; expected PILOT.csv"),
         ([*DEVIATIONS, "--seed-sd", "-1"], "--seed-sd, --query-sd, --rest-sd: -1.0, 0.0, 1.0; expected numbers from 0"),
         ([*DEVIATIONS, "--seed-sd", "nan"], "--rest-sd: nan, 0.0, 1.0; expected"),
         ([*DEVIATIONS, "--seed-sd", "1e200"], "--rest-sd: 1e+200, 0.0, 1.0; expected"),

@@ -9,7 +9,6 @@ import pytest
 from analysis.data.configurations import collect_configurations
 from analysis.data.cost import compute_cost
 from analysis.data.results import per_query
-from analysis.data.search_log import SystemSearchLog
 from analysis.export.optuna import to_distributions
 from analysis.export.wandb_summary import build_wandb_summary
 from analysis.figures import learning_curves as curves
@@ -17,7 +16,8 @@ from analysis.figures.style import COLOURS, get_line_style
 from analysis.readers.results import read_records
 from analysis.rendering.sections import build_runs_section as runs_section
 from analysis.tables.main import ReportData, build_report_data
-from study.records.run_name import format_run_name
+from records.search_log import SystemSearchLog
+from study.folder.run_name import format_run_name
 from tests.analysis.builders import Made, analyse, plan_of, queries_of, scores, write_records
 
 CURRICULUM = {"pacing": "root_2", "score": "BERT_loss", "delta": 0.33, "duration": 0.9}

@@ -1,5 +1,6 @@
 """The metric by turns, domain and difficulty: plain loops give the same, and what is shown is what was promised."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from analysis.readers.results import read_records
 from analysis.rendering.document import render_html, render_latex, render_markdown
 from analysis.rendering.study import build_document
 from analysis.report import write_report
-from analysis.stats.paired_tests import run_tests
+from analysis.stats.paired_tests import estimate_all
 from analysis.tables.main import ReportData
 from analysis.tables.strata import COLUMNS, compute_interval
 from tests.analysis.builders import analyse, plan_of, queries_of, scores, study_runs, write_records, write_texts
@@ -46,15 +47,15 @@ def test_every_number_by_a_plain_loop(analysis: ReportData) -> None:
         mean = sum(float(value) for value in cubes[row.system].ravel()) / cubes[row.system].size
         assert row.mean == pytest.approx(mean)
         if len(cubes[row.system]) > 1:
-            expected = run_tests(cubes[row.system])["both"]
-            assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
+            expected = estimate_all(cubes[row.system])["both"]
+            assert (row.low, row.high) == pytest.approx(expected.confidence_interval())
         if row.system == "BERT":
             assert np.isnan([row.difference, row.difference_low, row.difference_high]).all()
         else:
-            gap = run_tests(cubes[row.system] - cubes["BERT"])["both"]
+            gap = estimate_all(cubes[row.system] - cubes["BERT"])["both"]
             assert gap is not None
             found = row.difference, row.difference_low, row.difference_high
-            assert found == pytest.approx(((cubes[row.system] - cubes["BERT"]).mean(), gap.low, gap.high))
+            assert found == pytest.approx((gap.mean, *gap.confidence_interval()))
 
 
 def test_strata_add_up_to_the_whole(analysis: ReportData) -> None:
@@ -111,24 +112,12 @@ def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
     assert all(row[-1].startswith("-") for row in rows)
 
 
-def test_where_nothing_is_tested_the_development_set_counts(tmp_path: Path) -> None:
-    runs = study_runs()
-    for run in runs:
-        run.scores.pop("test", None)
-    found = analyse(tmp_path, runs, QUERIES)
-    assert found.strata.phase == "search"
-    values = per_query(found.results, "dev", "R10@1").groupby(["system", "configuration"])["value"].mean()
-    table = found.strata.to_frame()
-    for system, own in table[table["attribute"] == "domain"].groupby("system"):
-        assert (own["mean"] * own["queries"]).sum() / 40 == pytest.approx(values[system].max())
-    assert "by the same scores" in found.strata.to_sections(found.results.plan)[-1].legend
-    assert "By turns, on dev" in render_markdown(build_document(found))
-
-
 def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
     runs = study_runs(seeds=(1, 2), grid=False)
     assert analyse(tmp_path / "none", runs, seeds=[1, 2]).strata is None
     assert analyse(tmp_path / "bare", runs, QUERIES[["split", "query_id"]], seeds=[1, 2]).strata is None
+    untested = [replace(run, scores={"dev": run.scores["dev"]}) for run in runs]
+    assert analyse(tmp_path / "untested", untested, QUERIES, seeds=[1, 2]).strata is None
     runs = [run for run in runs if (run.variant, run.seed) != ("BERT", 2)]
     broken = analyse(tmp_path / "broken", runs, QUERIES, seeds=[1, 2])
     assert broken.strata is None

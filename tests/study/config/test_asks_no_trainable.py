@@ -15,12 +15,7 @@ MODULES = sorted([*(ROOT / "study").rglob("*.py"), *(ROOT / "analysis").rglob("*
 MODULES.append(ROOT / "search_spaces" / "search.py")
 ALL = [get_study_type(name) for name in STUDY_TYPES]
 NAMES = {*STUDY_TYPES, *(name for own in ALL for name in (*own.variants, *own.reference_rankings))}
-STRENGTHS = {name for own in ALL for name in own.defaults} - {
-    "weight",
-    "multiple",
-    "mean",
-    "deviation",
-}  # words of English too
+STRENGTHS = {name for own in ALL for name in own.defaults} - {"weight", "multiple"}  # words of English too
 UNITS = {own.unit for own in ALL} - {StudyType.unit}
 KNOWN = {"analysis/data/plan.py", "analysis/figures/__init__.py", "analysis/rendering/escaping.py"}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""

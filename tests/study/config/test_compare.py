@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from analysis.data.plan import Plan
+from records.plan import Plan
 from study.config import trial_params as hyperparameters
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
@@ -19,7 +19,7 @@ from study.wandb_sweeps import sweep_export as sweep_files
 from trainables.utils.errors import UserError
 
 ONE_EACH = ["search.n_configurations.LS=1", "search.n_configurations.WSLS=1"]
-GRIDS = ["search.epsilon=[0.1, 0.25]", "search.switch=[0.25, 0.5, 0.75]"]
+GRIDS = ["search.epsilon=[0.1, 0.25]", "search.schedule_settings.switch=[0.25, 0.5, 0.75]"]
 EPSILON = ["search.compare=epsilon", *GRIDS, *ONE_EACH]
 
 
@@ -31,7 +31,9 @@ def test_each_value_is_a_system_of_each_variant_that_has_the_hyperparameter() ->
     found = get_systems(load_study("quick", EPSILON))
     smoothed = [f"{variant}-{value}" for variant in ("LS", "T-LS", "WSLS", "T-WSLS") for value in ("0.1", "0.25")]
     assert list(found) == ["BERT", *smoothed]
-    by_switch = list(get_systems(load_study("quick", ["search.compare=switch", "search.switch=[0.5]"])))
+    by_switch = list(
+        get_systems(load_study("quick", ["search.compare=switch", "search.schedule_settings.switch=[0.5]"]))
+    )
     assert by_switch == ["BERT", "LS", "T-LS-0.5", "WSLS", "T-WSLS-0.5"]
     noise = get_systems(encoders(compare="multiple", multiple=(0.5, 1.0, 16.0)))
     heads = ("GS-InfoNCE", "T-GS-InfoNCE")
@@ -43,7 +45,7 @@ def test_the_systems_of_a_variant_divide_its_configurations_among_them(compared:
     few = [f"search.n_configurations.{name}=1" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
     changes = [*GRIDS, *few]
     if compared == "schedule":
-        changes += ['search.schedule=["two_stage", "linear", "beta"]', "search.a=[1.0, 2.0]"]
+        changes += ['search.schedule=["two_stage", "linear", "beta"]', "search.schedule_settings.a=[1.0, 2.0]"]
     whole, made = load_study("quick", changes), load_study("quick", [*changes, f"search.compare={compared}"])
     for variant in whole.variants:
         own = [name for name, system in get_systems(made).items() if system.variant == variant]

@@ -106,8 +106,16 @@ MISTAKES = [
     ("search.epsilon=[0.2, 0.1]", "search.epsilon: [0.2, 0.1]", "increasing"),
     ("search.epsilon=[0.2, 0.2]", "search.epsilon: [0.2, 0.2]", "increasing"),
     ("search.epsilon=[]", "search.epsilon: []", "e.g. [0.1, 0.2]"),
-    ("search.switch=[-1]", "search.switch: [-1]", "above 0 and below 1"),
-    ("search.switch=[1]", "search.switch: [1]", "above 0 and below 1"),
+    (
+        "search.schedule_settings.switch=[-1]",
+        "search.schedule_settings: {'switch': [-1]}",
+        "for switch numbers greater",
+    ),
+    (
+        "search.schedule_settings.switch=[1]",
+        "search.schedule_settings: {'switch': [1]}",
+        "switch numbers less than",
+    ),
     (
         "search.n_configurations.LS=9",
         "search.n_configurations.LS: 9",
@@ -127,15 +135,13 @@ MISTAKES = [
     ("search.gpu_hours=2", "search.gpu_hours: 2", "none while resources.gpu = 0"),
     ("search.pruning=hyperband", "search.pruning: 'hyperband'", "'race'"),
     ('search.schedule=["linear", "linear"]', "search.schedule: ['linear', 'linear']", "distinct names out of"),
-    ("search.end=[1.5]", "search.end: [1.5]", "above 0 and at most 1"),
-    ("search.rate=[]", "search.rate: []", "increasing numbers above 0"),
-    ("search.learning_rate=[1e-5]", "search.learning_rate: [1e-05]", "contains training.learning_rate = 0.0005"),
+    ("search.schedule_settings.rate=[]", "search.schedule_settings.rate: []", "a list of increasing numbers"),
     (
-        "search.batch_size=[15, 16]",
-        "search.batch_size: [15, 16]",
-        "multiples of 1 + negatives; 15 is not a multiple of 2",
+        "search.schedule_settings.rates=[1]",
+        "search.schedule_settings.rates: [1]",
+        "search.schedule_settings.rate?",
     ),
-    ("search.negatives=[1, 12]", "search.negatives: 12", "at most task.candidates - 1 = 9"),
+    ("search.learning_rate=[1e-5]", "search.learning_rate: [1e-05]", "contains training.learning_rate = 0.0005"),
     ("confirm.seeds=[1, 11]", "confirm.seeds: [1, 11]", "fresh seeds; seeds also contains [1]"),
     ("trial.minutes=0", "trial.minutes: 0", "greater than 0"),
     ("trial.memory=much", "trial.memory: 'much'", 'e.g. "4GB"'),
@@ -249,7 +255,6 @@ MISTAKES = [
     ("training.epsilon=0.2", "training.epsilon: 0.2", "did you mean search.epsilon?"),
     ("training.loss=lce", "training.loss: 'lce'", 'did you mean variants = ["LCE"]?'),
     ("loss=margin_mse", "loss: 'margin_mse'", 'did you mean variants = ["MarginMSE"]?'),
-    ("training.loss=mine", "training.loss: 'mine'", "did you mean search.loss?"),
     ("epsilon=0.2", "epsilon: 0.2", "did you mean search.epsilon?"),
     ("search.n_configuration.LS=2", "search.n_configuration: {'LS': 2}", "did you mean search.n_configurations?"),
     ("search.n_configurations.BM25=2", "search.n_configurations.BM25: 2", "there are search.n_configurations.BERT, "),
@@ -275,10 +280,9 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("overrides", [["training.negatives=3", "training.batch_size=32"], ["search.negatives=[1, 3]"]])
-def test_too_many_negatives_name_the_key_that_sets_their_number_and_the_number_that_would_do(overrides):
-    with pytest.raises(UserError, match=r"\w+\.negatives: 3; expected at most task\.train_negatives = 2"):
-        load_study("quick", ["task.train_negatives=2", *overrides])
+def test_too_many_negatives_name_the_key_that_sets_their_number_and_the_number_that_would_do() -> None:
+    with pytest.raises(UserError, match=r"training\.negatives: 3; expected at most task\.train_negatives = 2"):
+        load_study("quick", ["task.train_negatives=2", "training.negatives=3", "training.batch_size=32"])
 
 
 @pytest.mark.parametrize(("override", "found", "expected"), MISTAKES, ids=[mistake[0][:60] for mistake in MISTAKES])
@@ -360,28 +364,11 @@ def mistakes(path: str | None, *overrides: str) -> list[str]:
     return [line.partition("; expected ")[0] for line in str(caught.value).split("\n")]
 
 
-def test_batches_of_pairs_have_any_size_and_searched_ones_too() -> None:
+def test_batches_of_pairs_have_any_size() -> None:
     """With queries, a batch of 16 does not hold whole groups of 1 + 2."""
     settings = ("training.negatives=2", "training.instances=1152")
-    searched = ("training.batch_size=48", "search.batch_size=[16, 48]")
     assert load_study("quick", [*settings, "training.unit=pair", "training.batch_size=16"]).training.unit == "pair"
-    assert load_study("quick", [*settings, "training.unit=pair", *searched]).search.batch_size == (16, 48)
     assert mistakes(None, *settings, "training.batch_size=16") == ["command line: training.batch_size: 16"]
-    assert mistakes(None, *settings, *searched) == ["command line: search.batch_size: [16, 48]"]
-
-
-@pytest.mark.parametrize(
-    ("given", "other", "value"), [("epochs = 1", "instances", 64), ("instances = 64", "epochs", 1)]
-)
-def test_an_override_of_the_length_of_the_scoring_run_replaces_the_other_one(
-    tmp_path: Path, given: str, other: str, value: float
-) -> None:
-    file = tmp_path / "own.toml"
-    training = 'sampling = "uniform"\nunit = "pair"\nbatch_size = 16'
-    file.write_text(f'name = "own"\n[training]\n{training}\n[curriculum]\nvariants = ["BERT"]\nscorer_{given}\n')
-    found = load_study(str(file), [f"curriculum.scorer_{other}={value}"]).curriculum
-    lengths = {"epochs": found.scorer_epochs, "instances": found.scorer_instances}
-    assert {name: length for name, length in lengths.items() if length is not None} == {other: value}
 
 
 def test_evaluations_are_counted_or_spaced() -> None:

@@ -5,16 +5,12 @@ import pytest
 from search_spaces.ranker import STUDY_TYPE
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
-from study.config.systems import get_baseline, get_systems, list_default_comparisons
-from study.config.trial_params import parse_trial_params
-from study.records.run_name import format_run_name
+from study.config.systems import get_baseline, list_default_comparisons
+from study.folder.run_name import format_run_name
 from trainables.losses import LOSSES
 from trainables.losses.variants import can_smooth, make_variant_name
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.errors import UserError
-
-COMPARED = ('variants=["BERT", "LS"]', 'search.loss=["cross_entropy", "lce", "kl"]', "search.compare=loss")
-SEARCHED = ('variants=["BERT", "LS"]', 'search.loss=["cross_entropy", "lce"]')
 
 
 def variants(*names: str) -> str:
@@ -57,65 +53,28 @@ def test_a_study_may_leave_out_the_default_loss() -> None:
     assert count_proposals(more) == {"RankNet-LS": 3}
 
 
-def test_compared_losses_are_systems_with_baselines_of_their_own() -> None:
-    study = load_study("quick", COMPARED)
-    assert list(get_systems(study)) == ["BERT", "LCE", "KL", "LS", "LCE-LS", "KL-LS"]
-    assert list_default_comparisons(study) == [
-        ("LCE", "BERT"),
-        ("KL", "BERT"),
-        ("LS", "BERT"),
-        ("LCE-LS", "LCE"),
-        ("KL-LS", "KL"),
-    ]
-    named = load_study("quick", [variants("BERT", "LCE", "KL", "LS", "LCE-LS", "KL-LS")])
-    for name in get_systems(study):
-        smoothings = []
-        for one in (study, named):
-            space = make_system_space(one, name)
-            made = (dict(params.smoothing) for params in space.points)
-            variant = get_systems(one)[name].variant
-            smoothings.append({STUDY_TYPE.make_smoothing(variant, values).canonicalize() for values in made})
-        assert smoothings[0] == smoothings[1]  # so that both studies have the same runs
-
-
 def test_systems_are_compared_once_and_with_their_own_kind() -> None:
     curriculum = ("training.sampling=uniform", 'curriculum.variants=["BERT", "LCE"]')
     study = load_study("quick", [variants("BERT", "LCE", "LCE-LS"), *curriculum])
     pairs = list_default_comparisons(study)
     assert len(set(pairs)) == len(pairs)
     assert {("CL", "BERT"), ("LCE-CL", "LCE"), ("LCE-LS", "LCE")} <= set(pairs)
-    temperatures = ("search.compare=teacher_temperature", "search.teacher_temperature=[1.0, 2.0]")
+    temperatures = ("search.compare=temperature", "search.temperature=[1.0, 2.0]")
     compared = load_study("quick", [variants("BERT", "KL", "KL-LS"), *temperatures])
     assert {("KL-LS-1", "KL-1"), ("KL-LS-2", "KL-2")} <= set(list_default_comparisons(compared))
 
 
-def test_the_number_of_configurations_is_that_of_a_system_or_of_its_variant() -> None:
-    for key, numbers in (("LS", {"LS": 3, "LCE-LS": 3}), ("LCE-LS", {"LS": 2, "LCE-LS": 3})):
-        found = count_proposals(load_study("quick", [*COMPARED, f"search.n_configurations.{key}=3"]))
-        assert {name: found[name] for name in numbers} == numbers
-
-
-def test_searched_losses_are_searched_for_the_baseline_too() -> None:
-    study = load_study("quick", SEARCHED)
-    assert list(get_systems(study)) == ["BERT", "LS"]
-    assert count_proposals(study) == {"BERT": 2, "LS": 2}
-    losses = {params.values["loss"] for params in make_system_space(study, "BERT").points}
-    assert losses == {"cross_entropy", "lce"}
-
-
 def test_temperatures_are_searched_where_they_matter() -> None:
     names = ("BERT", "LCE", "LCE-WSLS", "WSLS", "KL", "KL-LS")
-    study = load_study(
-        "quick", [variants(*names), "search.weak_temperature=[1.0, 5.0]", "search.teacher_temperature=[1.0, 2.0]"]
-    )
+    study = load_study("quick", [variants(*names), "search.temperature=[1.0, 5.0]"])
     asked = {name: set(make_system_space(study, name).points[0].values) for name in names}
     assert asked == {
         "BERT": set(),
         "LCE": set(),
-        "LCE-WSLS": {"epsilon", "weak_temperature"},
+        "LCE-WSLS": {"epsilon", "temperature"},
         "WSLS": {"epsilon"},
-        "KL": {"teacher_temperature"},
-        "KL-LS": {"epsilon", "teacher_temperature"},
+        "KL": {"temperature"},
+        "KL-LS": {"epsilon", "temperature"},
     }
 
 
@@ -129,10 +88,6 @@ def test_temperatures_are_searched_where_they_matter() -> None:
         ([variants("BERT", "BERT-LS")], "variants", "another name than BERT-LS, such as "),
         ([variants("BERT", "BERT")], "variants", "distinct names out of"),
         ([variants()], "variants", "or for another loss its unsmoothed form"),
-        (['search.loss=["lce"]'], "search.loss", "at least two"),
-        (['search.loss=["lce", "unknown"]'], "search.loss", "margin_mse"),
-        ([SEARCHED[1], variants("BERT", "LCE")], "search.loss", "LCE in variants has a loss of its own"),
-        (['search.loss=["lce", "kl"]', variants("BERT", "WSLS")], "search.loss", "kl has no WSLS"),
         ([variants("BERT", "LCE"), "training.unit=pair"], "training.unit", "all candidates of a query in one batch"),
         (
             [variants("BERT", "KL"), "task.sampler.name=random", "task.sampler.weak_label=uniform"],
@@ -144,14 +99,8 @@ def test_temperatures_are_searched_where_they_matter() -> None:
             "task.sampler.weak_label",
             "LCE-WSLS",
         ),
-        (
-            [*SEARCHED, "search.compare=weak_temperature", "search.weak_temperature=[1.0, 2.0]"],
-            "search.compare",
-            "another name while search.loss is searched",
-        ),
         ([variants("BERT", "KL"), "task.teacher="], "task.teacher", "character"),
         (["task.teacher=scores.run"], "task.teacher", "no variant has a loss that learns scores"),
-        (["search.compare=loss"], "search.compare", "several losses in search.loss"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(settings: list[str], key: str, expected: str) -> None:
@@ -162,24 +111,8 @@ def test_what_cannot_be_is_refused_in_a_line(settings: list[str], key: str, expe
     assert "\n" not in str(refused.value)
 
 
-def test_a_configuration_names_a_loss_of_the_study() -> None:
-    searched = load_study("quick", SEARCHED)
-    found = parse_trial_params(searched, {"variant": "LS", "epsilon": "0.2", "loss": "lce"})
-    assert found.params.values == {"epsilon": 0.2, "loss": "lce"}
-    for study, variant, loss, expected in (
-        (searched, "LS", "ranknet", "a loss of the study's search.loss: cross_entropy, lce"),
-        (load_study("quick", COMPARED), "LCE-LS", "kl", "lce, the only value of LCE-LS"),
-        (load_study("quick", [variants("BERT", "LCE")]), "LCE", "kl", "lce, the only value of LCE"),
-    ):
-        with pytest.raises(UserError, match=expected):
-            parse_trial_params(study, {"variant": variant, "epsilon": "0.2", "loss": loss})
-
-
 def test_the_name_of_a_run_says_the_loss_once() -> None:
-    assert (
-        format_run_name({"variant": "LCE-LS", "loss": "lce", "epsilon": 0.2, "seed": 1}) == "LCE-LS epsilon 0.2 seed 1"
+    assert format_run_name({"variant": "LCE-LS", "loss": "lce", "epsilon": 0.2, "seed": 1}) == (
+        "LCE-LS epsilon 0.2 seed 1"
     )
-    assert format_run_name({"variant": "LS", "loss": "lce", "epsilon": 0.2, "seed": 1}) == "LS lce epsilon 0.2 seed 1"
-    assert format_run_name({"variant": "KL", "loss": "kl", "teacher_temperature": 5.0, "seed": 1}) == (
-        "KL teacher temperature 5 seed 1"
-    )
+    assert format_run_name({"variant": "KL", "loss": "kl", "temperature": 5.0, "seed": 1}) == "KL temperature 5 seed 1"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from study.config.loader import load_study
 from study.execution import connect as joining
-from study.execution import nodes
+from study.execution import nodes, slots
 from study.execution.node_monitor import NodeMonitor
-from study.records.run_name import format_run_name
+from study.folder.run_name import format_run_name
 from tests.study.command import called
 from trainables.specs.base import Environment
 from trainables.utils.errors import UserError
@@ -45,11 +45,11 @@ def test_every_trial_fits_into_one_node(cores: list[int], threads: int, gpus: li
         while all(have >= round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)):
             left = [have - round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)]
             total += 1
-    assert nodes.compute_capacity(wanted, cluster) == max(1, total)
+    assert slots.compute_capacity(wanted, cluster) == max(1, total)
 
 
 def test_as_many_trials_fit_on_a_node_as_decimals_say() -> None:
-    assert nodes.count_trials_per_node(node(GPU=0.3), {"GPU": 0.1}) == 3  # which 0.3 / 0.1 is not
+    assert slots.count_trials_per_node(node(GPU=0.3), {"GPU": 0.1}) == 3  # which 0.3 / 0.1 is not
 
 
 def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds() -> None:
@@ -116,7 +116,7 @@ def test_a_head_node_that_answers_no_more_ends_the_command(tmp_path: Path, monke
     monkeypatch.setattr("trainables.utils.interruption.abort_command", said.append)
     head = socket.create_server(("127.0.0.1", 0))
     port = head.getsockname()[1]
-    asked = (f"127.0.0.1:{port}", lambda: not said, tmp_path)
+    asked = (f"127.0.0.1:{port}", lambda: not said, tmp_path, "finished runs")
     guard = threading.Thread(target=joining._exit_on_lost_head, args=asked, daemon=True)
     guard.start()
     time.sleep(0.8)

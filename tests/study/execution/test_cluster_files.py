@@ -60,7 +60,7 @@ def test_an_upload_holds_the_packages_and_study_files_alone(tmp_path: Path) -> N
     with zipfile.ZipFile(tmp_path / "upload.zip") as upload:
         names = {Path(name) for name in upload.namelist()}
     tops = {path.parts[0] for path in names}
-    assert tops == {"analysis", "search_spaces", "study", "trainables", "mine.toml"}
+    assert tops == {"analysis", "records", "search_spaces", "study", "trainables", "mine.toml"}
     wanted = ("study/run.py", "study/studies/quick.toml", "trainables/data/tasks/docstrings.py")
     assert {Path(name) for name in wanted} <= names
     assert not [path for path in names if "__pycache__" in path.parts]

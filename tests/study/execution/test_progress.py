@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from records.run_record import SPLITS
 from study.execution.progress import ProgressReporter
-from study.records.run_record import SPLITS
 from study.scheduling.trials import TrialRequest
 from study.utils.live_view import LiveView
 from tests.study.driving import STUDY, by_hand, drive, ended, quality, scheduler

@@ -13,12 +13,12 @@ from ray import cloudpickle
 from ray.exceptions import RayTaskError
 from rich.console import Console
 
+from records import run_record as record
 from study.config.schema import Study
 from study.execution.searcher import MAX_ATTEMPTS, StudySearcher, TrialCallback
 from study.execution.trainable import TrialError
 from study.execution.trial_runner import StudyTrials, TrialRunner
-from study.records import run_record as record
-from study.records.run_name import format_run_name
+from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
 from study.utils.live_view import LiveView

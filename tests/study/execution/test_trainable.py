@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from records import run_record as record
 from study.execution.trainable import StudyTrainable, TrialError
-from study.records import run_record as record
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking
 from tests.study.small import scheduler, study

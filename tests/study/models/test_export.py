@@ -17,15 +17,15 @@ from sentence_transformers import CrossEncoder
 from analysis.readers.results import read_records
 from analysis.rendering.conclusion import write_conclusion
 from analysis.tables.main import ReportData, build_report_data
+from records.run_record import get_scores_path
 from study import api
 from study.config.schema import Study
 from study.export import main as export_command
+from study.folder.kept_models import is_model_kept
+from study.folder.run_store import RunStore
 from study.models.chosen import list_chosen_runs, select_run
 from study.models.model_export import Export, compare_scores, export_models
 from study.plan.analysis_plan import register_plan
-from study.records.kept_models import is_model_kept
-from study.records.run_record import get_scores_path
-from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.suites.loader import load_one_study
 from study.workflows.keep_models import keep_models

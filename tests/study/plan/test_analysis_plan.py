@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from analysis.data.plan import Plan
+from records.plan import Plan
+from records.plan_file import read_plan
 from study.config.loader import Study, load_study
 from study.config.sources import list_shipped_studies
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan, check_changes, register_plan
-from study.records.plan_file import read_plan
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
 from trainables.utils.hashing import hash_json
@@ -184,7 +184,7 @@ def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_take
     for change in changes:
         with pytest.raises(UserError, match=r"test scores from before these settings changed: analysis\."):
             register_plan(study(analysis=change), MODEL, tmp_path)
-    assert read_plan(tmp_path / "plan.json") == plan
+    assert read_plan(tmp_path / "plan.json").document == plan
 
 
 def test_another_model_is_another_version(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path: Path) -> No
         {"analysis": {"alpha": 0.2}},
         {"analysis": {"seeds": "pooled"}},
         {"seeds": [1, 2]},
-        {"search": {"seed": 7}},
+        {"search": {"round_size": 7}},
     ):
         with pytest.raises(UserError, match="test scores from before these settings changed: "):
             register_plan(study(variants=["BERT", "LS"], **change), MODEL, tmp_path)
@@ -303,7 +303,7 @@ def test_a_start_that_would_be_refused_is_found_without_a_start(tmp_path: Path) 
         check_changes(study(**place), MODEL, DATA | {"fingerprint": "b"})
     with pytest.raises(UserError, match="results of the study 'small'; expected those of 'other'"):
         check_changes(study(**place, name="other"), MODEL, DATA)
-    assert read_plan(tmp_path / "plan.json") == before
+    assert read_plan(tmp_path / "plan.json").document == before
 
 
 def test_the_metric_stands_from_the_first_record_on(tmp_path: Path) -> None:

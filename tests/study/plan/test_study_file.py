@@ -31,8 +31,8 @@ def test_the_copy_of_a_shipped_study_has_the_same_plan(name: str, monkeypatch: p
 OVERRIDES = [
     "training.epochs=0.5",
     "training.evaluation_steps=3",
-    'task={name = "dialogues", path = "~/data/it\'s \\"mine\\" é\\u007f", listed_candidates = true, candidates = 5}',
-    "task.sampler.paper_code=true",
+    'task={name = "dialogues", path = "~/data/it\'s \\"mine\\" é\\u007f", candidates = 5}',
+    "task.sampler.preset=wsls-paper",
     "analysis.metric=R5@1",
     "confirm.seeds=3",
     "resources={gpu = 0.5, address = 'ray://10.1.2.3:10001'}",

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from records import run_record as record
+from records import search_log as searchlog
 from search_spaces.ranker import RankerSearchSettings
 from study.config.schema import ResourceSettings
-from study.records import run_record as record
-from study.records import search_log as searchlog
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget
 from tests.study.driving import STUDY, drive, scheduler
 
@@ -74,9 +74,9 @@ def test_gpu_hours_are_those_of_the_runs(tmp_path: Path) -> None:
 def test_the_log_is_written_once_and_read_back(tmp_path: Path) -> None:
     made = scheduler(tmp_path)
     drive(made)
-    assert searchlog.read_search_log(tmp_path) == {}
+    assert searchlog.read_searches(tmp_path) == {}
     assert searchlog.write_search_log(tmp_path, made.build_search_log())
     assert not searchlog.write_search_log(tmp_path, made.build_search_log())
-    assert searchlog.read_search_log(tmp_path) == made.build_search_log()["systems"]
+    assert searchlog.read_searches(tmp_path) == made.build_search_log()["systems"]
     (tmp_path / "search.json").write_text("half")
-    assert searchlog.read_search_log(tmp_path) == {}
+    assert searchlog.read_searches(tmp_path) == {}

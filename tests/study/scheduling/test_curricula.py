@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.data.query_attributes import QUERIES_FILE
+from records import run_record as record
+from records.queries import QUERIES_FILE
+from study.config.schema import Study
 from study.execution.trainable import make_failed_record
-from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
@@ -105,13 +106,19 @@ def test_what_is_known_of_the_queries_is_written_for_the_report(world: World, tm
     pd.testing.assert_frame_equal(pd.read_parquet(made.folder / QUERIES_FILE), found, check_like=True)
 
 
+def shorten(own: Study) -> Study:
+    """The study as if its scoring run had epochs that are two batches."""
+    curriculum = own.curriculum.model_copy(update={"scorer_epochs": 0.1})
+    return own.model_copy(update={"curriculum": curriculum}).with_scorer_instances(2 * BATCH_SIZE)
+
+
 def test_a_scorer_of_its_own_length_changes_the_scores_and_no_other_run(
     world: World, tmp_path: Path, fresh: Fresh
 ) -> None:
     cache, curriculum = forgotten(fresh()), ORDERED["curriculum"] | {"score": ["random", "BERT_loss"]}
     made = [
-        scheduler(world, study(world, tmp_path / name, cache, **ORDERED | {"curriculum": curriculum | length}))
-        for name, length in (("same", {}), ("short", {"scorer_instances": 2 * BATCH_SIZE}))
+        scheduler(world, with_length(study(world, tmp_path / name, cache, **ORDERED | {"curriculum": curriculum})))
+        for name, with_length in (("same", lambda own: own), ("short", shorten))
     ]
     lengths = [begun.scorer.runs[0].training.instances for begun in made]
     assert lengths == [BATCHES * BATCH_SIZE, 2 * BATCH_SIZE]
@@ -223,7 +230,7 @@ def test_smoothing_and_curriculum_are_one_specification(world: World, tmp_path: 
         **ORDERED,
         "variants": ["BERT", "WSLS", "T-WSLS"],
         "curriculum": {"variants": ["WSLS", "T-WSLS"], "score": ["words_context"], "pacing": ["linear", "step"]},
-        "search": {"sampler": "grid", "epsilon": [0.2], "switch": [0.5]},
+        "search": {"sampler": "grid", "epsilon": [0.2], "schedule_settings": {"switch": [0.5]}},
     }
     begun = scheduler(world, study(world, tmp_path / "study", fresh(), **changes))
     conduct(begun)

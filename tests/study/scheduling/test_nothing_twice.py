@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from records import run_record as record
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.records import run_record as record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.workflows.cleanup import clean_up_study
 from tests.study.small import BATCHES, conduct, scheduler, study, table, totals
@@ -20,7 +20,7 @@ WHOLE_GRID = {
     "search": {
         "round_size": 3,
         "epsilon": [0.2],
-        "switch": [part / 6 for part in range(1, 6)],
+        "schedule_settings": {"switch": [part / 6 for part in range(1, 6)]},
         "n_configurations": {"LS": 1, "T-LS": 5, "WSLS": 1, "T-WSLS": 1},
     },
 }
@@ -29,7 +29,7 @@ SMALL_GRID = {
     "variants": ["BERT", "LS", "T-LS"],
     "search": {
         "epsilon": [0.2],
-        "switch": [1 / 3, 2 / 3],
+        "schedule_settings": {"switch": [1 / 3, 2 / 3]},
         "n_configurations": {"LS": 1, "T-LS": 2, "WSLS": 1, "T-WSLS": 1},
     },
 }
@@ -38,7 +38,7 @@ SAMPLE = {
     "search": {
         "round_size": 2,
         "epsilon": [0.2, 0.4],
-        "switch": [0.34, 0.5, 0.67],
+        "schedule_settings": {"switch": [0.34, 0.5, 0.67]},
         "n_configurations": {"LS": 1, "T-LS": 3, "WSLS": 1, "T-WSLS": 1},
     },
 }

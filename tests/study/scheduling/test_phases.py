@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.records import run_record as record
-from study.records import search_log as searchlog
-from study.scheduling.choice import compute_mean
+from records import run_record as record
+from records import search_log as searchlog
+from study.scheduling.choice import collect_per_query, compute_mean
 from study.scheduling.racing import is_worse
-from study.scheduling.round import collect_per_query
-from study.scheduling.trials import Configuration, TrialRequest
+from study.scheduling.trials import PlannedConfiguration, TrialRequest
 from tests.study.driving import decisions, empty_folder
 from tests.study.scored import CANDIDATES, QUERIES, conduct, scheduler, strength, study, trained
 
@@ -62,7 +61,7 @@ def test_each_drop_is_what_the_test_says_about_the_pairs_that_were_there(tmp_pat
         alive = {key: item for key, item in alive.items() if key not in lost}
 
 
-def values(item: Configuration, folder: Path, seeds: int) -> np.ndarray:
+def values(item: PlannedConfiguration, folder: Path, seeds: int) -> np.ndarray:
     """(seeds, queries) hits, straight from the files."""
     rows = []
     for run in item.runs[:seeds]:
@@ -82,18 +81,19 @@ def test_the_sampler_is_told_of_a_dropped_one_what_its_mean_would_have_been(tmp_
     conduct(made)
     variant_search, run_store = made.searches["LS"], made.store
     complete = [item for item in variant_search.configurations if variant_search.get_state(item) == "complete"]
-    for entry in variant_search.entries:
-        item, key = entry.configuration, entry.configuration.id
-        assert entry.reported is not None
+    for item in variant_search.configurations:
+        key, reported = item.id, variant_search.reported[item.id]
+        assert reported is not None
         if key not in variant_search.pruned:
-            assert entry.reported == compute_mean(item, run_store, "R10@1")
+            assert reported == compute_mean(item, run_store, "R10@1")
             continue
         got = variant_search.pruned[key]
         shifts = [
-            collect_per_query(c, run_store, "R10@1", 5).mean() - collect_per_query(c, run_store, "R10@1", got).mean()
+            collect_per_query(c.runs, run_store, "R10@1").mean()
+            - collect_per_query(c.runs[:got], run_store, "R10@1").mean()
             for c in complete
         ]  # type: ignore[union-attr]
-        assert entry.reported == pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))
+        assert reported == pytest.approx(values(item, tmp_path, got).mean() + np.mean(shifts))
 
 
 @settings.get_profile("costly")
@@ -105,10 +105,10 @@ def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed: int, kill
         expected = conduct(whole)
         again: list[TrialRequest] = []
         for stop in kills:
-            killed = scheduler(made, other, previous_log=searchlog.read_search_log(other))
+            killed = scheduler(made, other, previous_log=searchlog.read_searches(other))
             again += conduct(killed, order=order, stop=stop)
             searchlog.write_search_log(other, killed.build_search_log())
-        last = scheduler(made, other, previous_log=searchlog.read_search_log(other))
+        last = scheduler(made, other, previous_log=searchlog.read_searches(other))
         again += conduct(last, order=order)
         ids = sorted((e.trial.specification.id, e.trial.action) for e in again)
         assert ids == sorted((e.trial.specification.id, e.trial.action) for e in expected)

@@ -5,7 +5,7 @@ No model is trained: scores are written by hand, and some runs fail.
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from records import run_record as record
+from records import search_log as searchlog
+from records.scores import encode_scores
 from study.config.schema import Study
-from study.records import run_record as record
-from study.records import search_log as searchlog
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
+from study.scheduling import search_loop
+from study.scheduling.choice import extrapolate_mean
 from study.scheduling.racing import FIRST_ROUND_SEEDS, is_worse
-from study.scheduling.round import SearchRound, extrapolate_mean
 from study.scheduling.search_loop import SystemSearch
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import Configuration
+from study.scheduling.trials import PlannedConfiguration
 from tests.study.driving import STUDY, Labels, decisions, drive, quality
 from tests.study.scored import CANDIDATES, QUERIES, draw, scheduler, study, trained, write
+from trainables.utils.arrays import Floats
 
 METRICS = {"MAP": 1, "position": -1}
 """Name -> 1 where more is better."""
@@ -89,7 +92,7 @@ class Replay:
             run.id: values(folder, run.id, metric) for item in variant_search.configurations for run in item.runs
         }
         self.dropped, self.told, self.seen = dict[str, int](), dict[str, float | None](), Counter[str]()
-        items, complete = variant_search.configurations, list[Configuration]()
+        items, complete = variant_search.configurations, list[PlannedConfiguration]()
         for start in range(0, len(items), PARALLEL):
             batch = items[start : start + PARALLEL]
             self._look(batch, complete, variant_search.n_requested - 1)
@@ -99,12 +102,12 @@ class Replay:
             for item in batch:
                 self.told[item.id] = self._telling(item, complete)
 
-    def _values(self, item: Configuration, seeds: int) -> np.ndarray | None:
+    def _values(self, item: PlannedConfiguration, seeds: int) -> np.ndarray | None:
         """(seeds, queries), more being better; None where a run failed."""
         rows = [found for run in item.runs[:seeds] if (found := self._runs[run.id]) is not None]
         return self._sign * np.stack(rows) if len(rows) == seeds else None
 
-    def _look(self, batch: list[Configuration], earlier: list[Configuration], rivals: int) -> None:
+    def _look(self, batch: list[PlannedConfiguration], earlier: list[PlannedConfiguration], rivals: int) -> None:
         for seeds in range(FIRST_ROUND_SEEDS, SEEDS):
             alive = [item for item in batch if item.id not in self.dropped]
             every = [(item, found) for item in [*earlier, *alive] if (found := self._values(item, seeds)) is not None]
@@ -117,7 +120,7 @@ class Replay:
                     self.seen[f"dropped after {seeds}"] += 1
                     self.seen["dropped for one of an earlier round"] += best in earlier
 
-    def _telling(self, item: Configuration, complete: list[Configuration]) -> float | None:
+    def _telling(self, item: PlannedConfiguration, complete: list[PlannedConfiguration]) -> float | None:
         got = self.dropped.get(item.id, SEEDS)
         own = self._values(item, got)
         if own is None:
@@ -141,16 +144,16 @@ def test_a_race_over_several_rounds_is_what_its_records_say(metric: str, tmp_pat
             replay = Replay(variant_search, folder, metric)
             seen += replay.seen
             assert variant_search.pruned == replay.dropped
-            for entry in variant_search.entries:
-                key, expected = entry.configuration.id, replay.told[entry.configuration.id]
-                assert entry.reported == (None if expected is None else pytest.approx(expected))
+            for key, reported in variant_search.reported.items():
+                expected = replay.told[key]
+                assert reported == (None if expected is None else pytest.approx(expected))
                 assert set(seeds[name][key]) == set(range(1, replay.dropped.get(key, SEEDS) + 1))
-            assert len(variant_search.entries) == len(replay.told) == variant_search.n_requested
+            assert len(variant_search.reported) == len(replay.told) == variant_search.n_requested
     wanted = ("dropped after 3", "dropped after 4", "dropped for one of an earlier round", "told of several others")
     assert all(seen[what] for what in (*wanted, "failed")), seen
 
 
-def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarray:
+def finished(item: PlannedConfiguration, folder: Path, scores: np.ndarray) -> np.ndarray:
     """Writes the runs of a configuration; returns (seeds, queries) their reciprocal ranks.
 
     Args:
@@ -165,7 +168,7 @@ def finished(item: Configuration, folder: Path, scores: np.ndarray) -> np.ndarra
         documents = np.tile([f"d{number}" for number in range(candidates)], queries)
         frame = pd.DataFrame({"split": "dev", "query_id": names, "document_id": documents, "relevant": relevant})
         entry: dict[str, Any] = {"id": run.id, "state": "finished", "config": {}, "summary": {}, "history": []}
-        record.write_run_record(folder, "dev", entry, record.encode_scores(frame.assign(score=own.ravel())))
+        record.write_run_record(folder, "dev", entry, encode_scores(frame.assign(score=own.ravel())))
     return 1 / (1.0 + (scores[..., 1:] > scores[..., :1]).sum(axis=-1))
 
 
@@ -197,7 +200,7 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(
     made = STUDY.model_copy(update={"search": search})
 
     def start(folder: Path) -> StudyScheduler:
-        return scheduler(made, folder, previous_log=searchlog.read_search_log(folder))
+        return scheduler(made, folder, previous_log=searchlog.read_searches(folder))
 
     def moody(labels: Labels) -> float | None:
         return None if draw("moody", labels["specification_id"]).random() < 0.2 else quality(labels)
@@ -219,24 +222,21 @@ def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_sear
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first proposal, the untuned default, among them; rivals are all that were asked for, come or to come."""
-    asked, advance = list[tuple[str, set[str], set[str], int]](), SearchRound.advance
+    asked, find_pruned = list[tuple[str, set[str], set[str], int]](), search_loop.find_pruned
 
-    def watched(
-        self: SearchRound, complete: Sequence[Configuration], run_store: RunStore, metric: str, rivals: int
-    ) -> bool:
-        variant_search = made.searches[self.configurations[0].name]
-        every = {
-            item.id: item for item in [*(entry.configuration for entry in variant_search.entries), *self.configurations]
-        }
+    def watched(found: Mapping[str, Floats], candidates: Mapping[str, Any], seeds: int, rivals: int) -> set[str]:
+        (name,) = {item.name for item in candidates.values()}
+        variant_search, n_started = made.searches[name], len(next(iter(found.values()), ()))
         whole = {
-            key
-            for key, item in every.items()
-            if key not in variant_search.pruned and all(run_store.is_finished(run.id) for run in item.runs)
+            item.id
+            for item in variant_search.configurations
+            if item.id not in variant_search.pruned
+            and all(made.store.is_finished(run.id) for run in item.runs[: n_started if item.id in candidates else None])
         }
-        asked.append((self.configurations[0].name, {item.id for item in complete}, whole, rivals))
-        return advance(self, complete, run_store, metric, rivals)
+        asked.append((name, {*found}, whole if found else set(), rivals))
+        return find_pruned(found, candidates, seeds, rivals)
 
-    monkeypatch.setattr(SearchRound, "advance", watched)
+    monkeypatch.setattr(search_loop, "find_pruned", watched)
     for salt in range(5):  # in some of these races more configurations are complete than one round has
         made = scheduler(racing("MAP"), tmp_path / str(salt))
         conduct(made, salt)

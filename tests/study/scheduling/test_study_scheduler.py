@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from study.records import run_record as record
+from records import run_record as record
 from study.scheduling.choice import compute_mean
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest

@@ -14,14 +14,14 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.execution.trial_runner import StudyTrials
-from study.records.remote import RemoteRecords
-from study.records.run_store import RunStore
+from study.folder.remote import RemoteRecords
+from study.folder.run_store import RunStore
 from study.scheduling import sweep_trials as swept
 from study.scheduling.study_scheduler import StudyScheduler
-from study.scheduling.trials import Configuration, ConfigurationFactory, TrialRequest
+from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, TrialRequest
 from study.utils.live_view import LiveView
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
-from study.workflows import run_study as session
+from study.workflows import session
 from study.workflows.open_study import OpenStudy
 from tests.study.driving import RESOLVED, SEEDS, STUDY, Labels, by_hand, decisions, drive, names, quality
 from trainables.utils.errors import UserError
@@ -36,7 +36,7 @@ def metric(labels: Labels) -> float | None:
     return 2.0 if labels["switch"] == 0.6 else quality(labels)
 
 
-def configuration(name: str, point: Params, study: Study = STUDY) -> Configuration:
+def configuration(name: str, point: Params, study: Study = STUDY) -> PlannedConfiguration:
     return ConfigurationFactory(study, RESOLVED, "plan-hash").make_configuration(name, point, study.seeds, "search")
 
 

@@ -21,7 +21,7 @@ task.test_queries = 40
 [study.search]
 sampler = "grid"
 epsilon = [0.2]
-switch = [0.5]
+schedule_settings.switch = [0.5]
 n_configurations = { LS = 1, T-LS = 1, WSLS = 1, T-WSLS = 1 }
 
 [axes.task.networkx]

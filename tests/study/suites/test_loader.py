@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from records.suite_plan import PublishedScore
 from study.config.loader import load_study
 from study.suites.loader import is_suite, load_suite
 from trainables.utils.errors import UserError
@@ -204,7 +205,7 @@ def test_published_results_may_be_beside_the_suite(tmp_path: Path) -> None:
     source = written(tmp_path, SUITE.replace("[study]", "published = 'mine.best'\n[study]", 1))
     suite = load_suite(source)
     assert suite.published is not None
-    assert suite.published.scores == {"BM25/short": {"BERT": {"mean": 0.5}}}
+    assert suite.published.scores == {"BM25/short": {"BERT": PublishedScore(mean=0.5)}}
     for wrong in ("{BERT = {}}", "{BERT = {sd = 0.1}}", "{BERT = 'x'}"):
         (tmp_path / "mine.toml").write_text(table.replace("{BERT = 0.5}", wrong))
         with pytest.raises(UserError, match=r"published: mine\.best"):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.suites.plan import SuitePlan
-from analysis.suites.results import read_suite_plan
+from records.plan_file import read_suite_plan
+from records.suite_plan import SuitePlan
 from study.suites.loader import Suite, load_suite
 from study.suites.plan import build_suite_plan, check_suite_folder, register_suite_plan
 from tests.study.suites.test_loader import SUITE, written
@@ -39,7 +39,7 @@ def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path:
     assert (changed["version"], changed["replaces"]) == (2, first[1])
     assert changed_hash != first[1]
     for place in (tmp_path / "results", *(tmp_path / "results" / study["key"] for study in changed["studies"])):
-        assert read_suite_plan(place / "suite.json")[0].model_dump(mode="json") == changed
+        assert read_suite_plan(place / "suite.json").document == changed
 
 
 def test_the_plan_has_all_studies_whichever_are_selected(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_damaged_plan_is_written_again_from_a_copy_as_long_as_there_is_one(
         check_suite_folder(suite)
         assert register_suite_plan(suite) == first
         assert capsys.readouterr().out.count("suite.json: not JSON; it is written again from a copy\n") == len(damaged)
-        assert {read_suite_plan(place / "suite.json")[1] for place in places} == {first[1]}
+        assert {read_suite_plan(place / "suite.json").hash for place in places} == {first[1]}
     for place in places:
         (place / "suite.json").write_text("{}")
     with pytest.raises(UserError, match=r"results/suite\.json: not a plan"):

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.sync import main as sync
 from study.tracking import Tracking, WandbLogger
-from study.tracking.backfill import backfill_evaluations
 from study.tracking.sync_state import get_evaluation_path, mark_synced
 from tests.study.mirrors import PLAN, recorded
 from trainables.utils.files import write_json
@@ -98,5 +97,5 @@ def test_what_is_recorded_and_neither_noted_nor_ordered_is_ordered(
     logger = WandbLogger(tracking, print)
     logger.pending["ordered", "dev"] = {}
     monkeypatch.setattr(logger, "log_evaluation", lambda *one: ordered.append(one))
-    backfill_evaluations(logger, RunStore(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
+    logger.log_missing_evaluations(RunStore(tracking.folder), ["noted", "ordered", "lacking", "unknown"])
     assert ordered == [("noted", "test"), ("lacking", "dev")]

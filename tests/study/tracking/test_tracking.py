@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from analysis.readers.wandb_offline import index_staged_files, is_complete, locate_staged_file, read_offline_runs
+from records import run_record as record
+from records.data_statistics import write_data_statistics
 from study.config.schema import TrackingSettings
-from study.records import run_record as record
-from study.records.data_statistics import write_data_statistics
 from study.tracking import Tracking, WandbLogger, offline_files
 from study.tracking.payload import FINDINGS_FILE, Document, make_document_payload, read_project
 from study.tracking.sync_state import get_evaluation_path, is_evaluation_synced

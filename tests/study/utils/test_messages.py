@@ -9,7 +9,7 @@ import pytest
 
 from study.run import main
 from study.utils.error_text import IncompleteError
-from study.workflows import run_study as session
+from study.workflows import session
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError
 

@@ -28,7 +28,7 @@ agent_run._TIMEOUT_S = 5
 where = read_sweep_context(os.environ)
 for name in os.environ.keys() - remove_sweep_variables(os.environ).keys():
     del os.environ[name]
-values = {{"variant": "LS", "epsilon": "0.2", "batch_size": "16"}}
+values = {{"variant": "LS", "epsilon": "0.2", "learning_rate": "1e-4"}}
 with agent_run.open_agent_run(where, {mode!r}, values, print) as told:
     if told:
         told.config.update({{"study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}})
@@ -66,7 +66,7 @@ def test_it_is_the_sweeps_run_with_what_the_configuration_found(tmp_path: Path) 
     assert result.returncode == 0, result.stderr
     (run,) = runs(tmp_path).values()
     assert (run.id, run.job_type) == ("parent01", "sweep")
-    expected = {"variant": "LS", "epsilon": 0.2, "batch_size": 16}
+    expected = {"variant": "LS", "epsilon": 0.2, "learning_rate": 1e-4}
     assert run.config == {**expected, "study": "s", "configuration_id": "c", "specification_ids": ["a", "b"]}
     found = {key: value for key, value in run.summary.items() if not key.startswith("_")}
     assert found == {"state": "finished", "objective": 0.25, "objective/R10@1": 0.25}

@@ -23,8 +23,8 @@ T_LS = ("variant=T-LS", "epsilon=0.2", "switch=0.5")
         (("quick", "--sweep", *T_LS, "seeds=[0.5]"), "command line: seeds: [0.5]; expected a list of distinct whole"),
         (("quick", "--sweep", "variant=LS", "epsilon=2"), "--sweep epsilon: '2'; expected less than or equal to 1"),
         (
-            ("quick", "--sweep", "variant=LS", "epsilon=0.2", "batch_size=17"),
-            "--sweep batch_size: 17; expected a multiple",
+            ("quick", "--sweep", "variant=LS", "epsilon=0.2", "learning_rate=0"),
+            "--sweep learning_rate: '0'; expected greater than 0",
         ),
         (("--sweep", *T_LS, "--dry-run"), "command line: argument --dry-run: not allowed with argument --sweep"),
         (

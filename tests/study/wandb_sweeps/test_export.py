@@ -26,7 +26,8 @@ from trainables.utils.errors import UserError
 
 SHIPPED = STUDIES_FOLDER.parent / "sweeps"
 SCHEDULES = 'search.schedule=["two_stage", "linear", "cosine", "beta"]'
-WIDE = (SCHEDULES, "search.a=[1.0, 2.0]", "search.learning_rate=[1e-5, 5e-4]", "search.batch_size=[16, 32]")
+A = "search.schedule_settings.a=[1.0, 2.0]"
+WIDE = (SCHEDULES, A, "search.learning_rate=[1e-5, 5e-4]")
 
 
 def grid(constant: int, ending: int) -> tuple[str, ...]:
@@ -40,14 +41,13 @@ STUDIES_TRIED: dict[str, tuple[str, ...]] = {
     "many schedules and settings of training": WIDE,
     "a grid": ("search.epsilon=[0.1, 0.2, 0.3]", *grid(3, 9)),
     "a grid of losses": (
-        'variants=["BERT", "LS", "WSLS"]',
-        'search.loss=["cross_entropy", "lce"]',
-        "search.weak_temperature=[1.0, 5.0]",
+        'variants=["BERT", "LCE", "LCE-LS", "LCE-WSLS"]',
+        "search.temperature=[1.0, 5.0]",
         "search.epsilon=[0.1, 0.2]",
         "search.sampler=grid",
-        "search.n_configurations={BERT=2, LS=4, WSLS=6}",
+        "search.n_configurations={LCE-LS=2, LCE-WSLS=4}",
     ),
-    "a grid of many schedules": ("search.epsilon=[0.1, 0.2]", SCHEDULES, "search.a=[1.0, 2.0]", *grid(2, 14)),
+    "a grid of many schedules": ("search.epsilon=[0.1, 0.2]", SCHEDULES, A, *grid(2, 14)),
 }
 
 

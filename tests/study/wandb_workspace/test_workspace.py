@@ -11,11 +11,11 @@ from wandb_workspaces.workspaces.internal import View
 from analysis.export import wandb_summary as findings
 from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
+from records import run_record as record
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.execution.trainable import make_failed_record
 from study.plan import analysis_plan as plan
-from study.records import run_record as record
 from study.wandb_workspace import panels as panels_module
 from study.wandb_workspace import workspace as workspace_module
 from study.wandb_workspace.panels import find_varied_hyperparameters
@@ -141,7 +141,7 @@ def test_curves_are_grouped_by_variant_with_bands() -> None:
     ("overrides", "expected"),
     [
         ([], ["epsilon", "switch"]),
-        (["search.switch=[0.5]"], ["epsilon", "switch"]),
+        (["search.schedule_settings.switch=[0.5]"], ["epsilon", "switch"]),
         (['variants=["BERT", "LS"]'], ["epsilon"]),
         (['variants=["BERT"]'], []),
         (['search.schedule=["two_stage", "linear"]'], ["epsilon", "schedule", "switch"]),

@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from records import run_record as record
 from search_spaces.registry import get_study_type
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.study_class import get_study_class
+from study.folder.run_store import RunStore
 from study.plan.analysis_plan import build_plan
-from study.records import run_record as record
-from study.records.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ResolvedInputs
 from study.wandb_sweeps.run_configuration import run_configuration
 from study.workflows.cleanup import clean_up_study
-from study.workflows.dry_run import build_preview, print_preview
+from study.workflows.dry_run import build_preview
 from study.workflows.prepare_data import prepare_study_data
 from tests.study.command import call, light
 from tests.study.small import SETTINGS, conduct
@@ -217,7 +217,7 @@ def test_label_noise_is_shown_before_anything_runs(
         made = study(world, tmp_path, task.model_copy(update=noise))
         prepare_study_data(made)
         prepared = capsys.readouterr().out
-        print_preview(made, estimate_cost=False, as_json=False)
+        print(build_preview(made))
         shown = [
             [line for line in out.splitlines() if line.startswith("label noise")]
             for out in (prepared, capsys.readouterr().out)
@@ -288,7 +288,7 @@ def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(
     capsys.readouterr()
     prepare_study_data(allowed)
     assert said in capsys.readouterr().out.splitlines()
-    print_preview(allowed, estimate_cost=False, as_json=False)
+    print(build_preview(allowed))
     assert said in capsys.readouterr().out.splitlines()
     row = {"split": "test", "other": "train", "unit": "queries", "of": 5, "texts": 3, "ids": 1}
     prepared = prepare_data(task, allowed.cache_folder)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
-from analysis.data.plan import Plan
 from analysis.readers.results import read_records
-from analysis.stats.looks import get_alpha_shares
+from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import VarianceComponents
+from records.plan import Plan
 from study.plan.analysis_plan import build_plan, register_plan
 from study.plan.cost import Cost
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows

@@ -15,13 +15,13 @@ from trainables.training.batching import BatchSampler
 QUERIES, CANDIDATES = 300, 5
 DIFFICULTY = np.random.default_rng(1).permutation(QUERIES) / 7
 TRAINING = RankerTrainingSettings(instances=3200, batch_size=32, negatives=1, sampling="uniform")
-ROWS = rectangle(np.ones(QUERIES), CANDIDATES), np.ones(QUERIES * CANDIDATES, np.int64)
+ROWS = rectangle(np.ones(QUERIES), CANDIDATES)
 STEPS = TRAINING.instances // TRAINING.batch_size
 
 
 def sampler(seed: int = 1, difficulty: np.ndarray = DIFFICULTY, **settings: object) -> BatchSampler:
     curriculum = Curriculum(CurriculumSettings.model_validate({"score": "turns", **settings}), difficulty)
-    return BatchSampler(seed, TRAINING, *ROWS, curriculum)
+    return BatchSampler(seed, TRAINING, ROWS, curriculum)
 
 
 def queries_of(rows: np.ndarray) -> np.ndarray:
@@ -86,9 +86,9 @@ def test_batches_follow_from_seed_and_step_whatever_was_drawn_before() -> None:
 
 def test_a_curriculum_that_has_all_data_samples_as_uniform_sampling_does() -> None:
     """A curriculum differs from uniform sampling by its order alone."""
-    plain = BatchSampler(1, TRAINING, *ROWS)
+    plain = BatchSampler(1, TRAINING, ROWS)
     curriculum = Curriculum(CurriculumSettings(score="turns"), np.arange(QUERIES, dtype=float))
-    paced = BatchSampler(1, TRAINING, *ROWS, curriculum)
+    paced = BatchSampler(1, TRAINING, ROWS, curriculum)
     last = [step for step in range(STEPS) if step >= 0.9 * STEPS]
     assert last
     for step in last:

@@ -192,7 +192,7 @@ def write_trec_dl(folder: Path, year: int) -> RankerTaskSettings:
     for name, part in (("top1000.dev", range(16, 24)), (own, (*TOPICS, 99))):
         rows = [f"{i}\t{59 - (i + k) % 9}\t{query(i)}\tOther spelling." for k in range(4) for i in part]
         write_lines(folder / name, rows)
-    return given.model_copy(update={"test_set": f"trec-dl-{year}"})
+    return given.model_copy(update={"name": f"trec-dl-{year}"})
 
 
 WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
@@ -203,6 +203,7 @@ WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
     "irds:ID": write_irds,
     "msmarco": write_msmarco,
     "qqp": write_qqp,
+    "trec-dl-YEAR": lambda folder: write_trec_dl(folder, 2019),
 }
 
 

@@ -13,12 +13,13 @@ from ir_measures import AP, RR, Judged, R, nDCG
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.data import fixtures
+from tests.trainables.data.protocols import use_protocol
 from trainables.data.files.candidates_run import Ranking
 from trainables.data.first_stage import build_retrieved_split
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
-from trainables.data.tasks import IRDataset, Qrel
+from trainables.data.tasks import IRDataset, Qrel, beir
 from trainables.metrics import FirstStage, describe_retrieval
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.specs.ranking_task import RankerTaskSettings
@@ -89,15 +90,14 @@ def list_candidates(prepared: RankingDataset, split: str) -> dict[str, list[tupl
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_the_candidates_are_the_first_documents_of_rank_bm25(prepare: Prepare, collection: Path, split: str) -> None:
-    prepared = prepare(evaluation="retrieved")
+    prepared = prepare()
     expected = rank_with_rank_bm25(collection, split)
     assert list_candidates(prepared, split) == expected
     np.testing.assert_array_equal(prepared.read_candidates(split)["bm25"], prepared.read_candidates(split)["score"])
 
 
-@pytest.mark.parametrize("pool", ["judged", "all"])
-def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare, collection: Path, pool: str | None) -> None:
-    retrieved, sampled = prepare(evaluation="retrieved", pool=pool), prepare(depth=None, pool=pool)
+def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare, collection: Path) -> None:
+    retrieved, sampled = prepare(), prepare(depth=None)
     assert list_candidates(retrieved, "test") == rank_with_rank_bm25(collection, "test")
     pd.testing.assert_frame_equal(retrieved.read_candidates("train"), sampled.read_candidates("train"))
     assert retrieved.fingerprint != sampled.fingerprint
@@ -105,7 +105,7 @@ def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare, collection
 
 
 def test_labels_are_those_of_the_qrels_and_what_is_missed_is_known(prepare: Prepare) -> None:
-    prepared = prepare(evaluation="retrieved", relevant_from=2)
+    prepared = prepare(relevant_from=2)
     table = prepared.read_candidates("test")
     grades = {f"q{i}": {f"d{i}": 2, f"far{i}": 1, f"d{i + 10}": 0} for i in SPLITS["test"]}
     expected = [grades[row.query_id].get(row.document_id, -1) for row in table.itertuples()]
@@ -123,7 +123,7 @@ def test_a_negative_grade_is_a_judgement(tmp_path: Path) -> None:
     qrels = [Qrel("test", "q", name, grade) for name, grade in (("a", 1), ("b", -1), ("c", -2))]
     dataset = IRDataset({"q": "text"}, dict.fromkeys("abcd", "document"), qrels, [], {}, {}, 0)
     ranking = Ranking(list("abcd"), np.array([4.0, 3.0, 2.0, 1.0]))
-    settings = RankerTaskSettings(name="beir", evaluation="retrieved")
+    settings = RankerTaskSettings(name="beir", depth=100)
     found = build_retrieved_split("test", ["q"], {"q": ranking}, dataset, settings)
     assert found.candidates["grade"].tolist() == [1, 0, 0, -1]
     oracle = ir_measures.calc_aggregate(
@@ -133,7 +133,7 @@ def test_a_negative_grade_is_a_judgement(tmp_path: Path) -> None:
 
 
 def test_the_recall_is_that_of_ir_measures(prepare: Prepare) -> None:
-    prepared = prepare(evaluation="retrieved", depth=3)
+    prepared = prepare(depth=3)
     qrels = {
         query: dict(zip(own["document_id"], own["grade"].astype(int), strict=True))
         for query, own in prepared.read_qrels("test").groupby("query_id")
@@ -246,11 +246,14 @@ def test_data_are_found_again_until_the_run_changes(collection: Path, tmp_path: 
     assert find_prepared_data(settings, tmp_path / "cache") is None
 
 
-def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(prepare: Prepare, tmp_path: Path) -> None:
+def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beir, "TASK", beir.TASK._replace(pool="judged"))
     lines = [
         pair for i in range(12, 24) for pair in ((f"q{i}", "d55", 2.0), (f"q{i}", "d56", 1.0), (f"q{i}", f"d{i}", 0.5))
     ]
-    prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines), pool="judged")
+    prepared = prepare(candidates_run=write_run(tmp_path / "a.run", lines))
     assert {"d55", "d56"} <= set(prepared.read_documents()["document_id"])
     assert prepared.read_metadata()["skipped"]["document that is not needed"] > 0
 
@@ -270,7 +273,6 @@ def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first
         "path": str(folder),
         "candidates": 4,
         "depth": 3 if first_stage == "run" else 30,
-        "evaluation": "retrieved",
     }
     if first_stage == "run":
         lines = [
@@ -278,13 +280,11 @@ def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first
         ]
         lines = [line for line in lines if line[0] != line[1] or line[1] in ("q18", "q19", "q20")]
         lines.append(("q18", "copy18", 20.0))
-        values |= {"candidates_run": write_run(tmp_path / "a.run", lines), "pool": "judged"}
+        values |= {"candidates_run": write_run(tmp_path / "a.run", lines)}
     for keep in (False, True):
-        settings = RankerTaskSettings.model_validate({**values, "sampler": {"keep_query_text": keep}})
-        found = {
-            query: [name for name, _ in own]
-            for query, own in list_candidates(prepare_data(settings, tmp_path / "cache"), "test").items()
-        }
+        with use_protocol(keep_query_text=keep):
+            prepared = prepare_data(RankerTaskSettings.model_validate(values), tmp_path / f"cache {keep}")
+        found = {query: [name for name, _ in own] for query, own in list_candidates(prepared, "test").items()}
         assert (found["q18"][0] == "copy18", "q18" in found["q18"]) == (keep, keep)
         assert found["q19"][0] == "q19"
         if first_stage == "run":
@@ -315,7 +315,7 @@ def test_lists_without_an_order_are_not_cut(tmp_path: Path) -> None:
     fixtures.write_lines(tmp_path / "files/top1000.dev", list(dict.fromkeys(rows)))
 
     def make(depth: int) -> RankingDataset:
-        own = {**settings.model_dump(), "evaluation_sampler": {"name": "given"}, "evaluation": "retrieved"}
+        own = {**settings.model_dump(), "evaluation_sampler": {"name": "given"}}
         return prepare_data(RankerTaskSettings.model_validate({**own, "depth": depth}), tmp_path / "cache")
 
     with pytest.raises(UserError, match=r"task\.depth: 2, but the source lists up to 3 documents .* without scores"):

@@ -155,7 +155,7 @@ def test_what_is_prepared_is_found_without_reading(prepared: RankingDataset, tmp
     written = content(prepared.folder)
     assert find_prepared_data(tiny_settings(), tmp_path / "cache") == prepared
     assert prepare_data(tiny_settings(), tmp_path / "cache") == prepared
-    assert find_prepared_data(tiny_settings(sampler={"k1": 0.9}), tmp_path / "cache") is None
+    assert find_prepared_data(tiny_settings(sampler={"preset": "wsls-paper"}), tmp_path / "cache") is None
     assert content(prepared.folder) == written
 
 
@@ -204,9 +204,9 @@ def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path
     assert dense["environment"]["torch"] == version("torch")
     assert dense["sampler"]["encoder"].startswith("sha256:")
     assert dense["sentence-transformers"] == version("sentence-transformers")
-    assert _build_identity(to_portable_settings(tiny_settings(sampler={"words": "stemmed"})))["PyStemmer"] == version(
+    assert _build_identity(to_portable_settings(tiny_settings(sampler={"preset": "wsls-paper"})))[
         "PyStemmer"
-    )
+    ] == version("PyStemmer")
 
 
 def test_a_pool_that_is_too_small_is_refused_after_reading_and_leaves_nothing(module: Path, tmp_path: Path) -> None:

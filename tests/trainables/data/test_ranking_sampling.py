@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from rank_bm25 import BM25Okapi
 
+from tests.trainables.data.protocols import use_protocol
 from trainables.data import ranking_sampling as module
 from trainables.data.ranking_sampling import CandidateSampler
 from trainables.data.tasks import Candidate, IRDataset, Qrel
@@ -42,7 +43,7 @@ def prepared(place: Path, made: IRDataset, split: str = "train", **settings: Any
 
 def test_candidates_are_those_of_a_plain_loop_over_rank_bm25(tmp_path: Path) -> None:
     made = collection()
-    found, _ = prepared(tmp_path, made, "dev", pool="all")
+    found, _ = prepared(tmp_path, made, "dev", name="beir")
     names = list(made.documents)
     oracle = BM25Okapi([find_words(document) for document in made.documents.values()])
     for query, block in found.groupby("query_id", sort=False):
@@ -55,10 +56,11 @@ def test_candidates_are_those_of_a_plain_loop_over_rank_bm25(tmp_path: Path) -> 
         np.testing.assert_array_equal(block["bm25"], scores[places])
 
 
-@pytest.mark.parametrize(("kind", "free"), [("judged", False), ("all", True)])
-def test_a_pool_holds_train_and_the_split_or_everything(tmp_path: Path, kind: str, free: bool) -> None:
-    _, counts = prepared(tmp_path / "1", collection(), "train", pool=kind)
-    found, dev = prepared(tmp_path / "2", collection(), "dev", pool=kind, sampler={"name": "random"}, candidates=22)
+@pytest.mark.parametrize(("task", "free"), [("docstrings", False), ("beir", True)])
+def test_a_pool_holds_train_and_the_split_or_everything(tmp_path: Path, task: str, free: bool) -> None:
+    _, counts = prepared(tmp_path / "1", collection(), "train", name=task)
+    sampler = {"evaluation_sampler": {"name": "random"}}
+    found, dev = prepared(tmp_path / "2", collection(), "dev", name=task, candidates=22, **sampler)
     assert (counts["pool"], dev["pool"]) == ((46, 46) if free else (12, 24))
     assert any(name.startswith("free") for name in found["document_id"]) == free
     assert any(name.startswith("De") for name in found["document_id"]) == free
@@ -125,7 +127,7 @@ def test_given_documents_are_sampled_only_by_the_sampler_given(tmp_path: Path) -
     made = collection()
     made.candidates.append(Candidate("train", "t0", "free1", float("nan")))
     for name, size in (("given", 13), ("bm25", 12)):
-        found, counts = prepared(tmp_path / name, made, sampler={"name": name}, pool="judged")
+        found, counts = prepared(tmp_path / name, made, sampler={"name": name})
         assert counts["pool"] == size
         assert ("free1" in set(found["document_id"])) == (name == "given")
 
@@ -155,8 +157,11 @@ def test_the_sampler_given_needs_candidates(tmp_path: Path) -> None:
 
 
 def test_training_and_evaluation_have_samplers_of_their_own(tmp_path: Path) -> None:
-    made, options = collection(), {"sampler": {"name": "random", "k1": 0.9}}
-    for split, alone in (("train", {"sampler": {"name": "random"}}), ("dev", {"sampler": {"k1": 0.9}})):
+    made, options = collection(), {"sampler": {"name": "random"}, "evaluation_sampler": {"name": "random"}}
+    for split, alone in (
+        ("train", {"sampler": {"name": "random"}}),
+        ("dev", {"evaluation_sampler": {"name": "random"}}),
+    ):
         both, _ = prepared(tmp_path / "both" / split, made, split, **options)
         pd.testing.assert_frame_equal(both, prepared(tmp_path / "one" / split, made, split, **alone)[0])
         assert not both.equals(prepared(tmp_path / "none" / split, made, split)[0])
@@ -178,8 +183,8 @@ def test_a_training_query_has_all_its_relevant_documents_and_as_many_others_as_a
     made, n = collection(), 3
     made.qrels.extend([Qrel("train", "t0", f"Dt{i}", 1 + (i > 2)) for i in range(1, 6)])
     made.qrels.append(Qrel("train", "t3", "Dt8"))
-    sampler = {"paper_code": authors, "keep_query_text": True}
-    found, counts = prepared(tmp_path, made, train_negatives=n, candidates=10, sampler=sampler)
+    with use_protocol(paper_code=authors, keep_query_text=True):
+        found, counts = prepared(tmp_path, made, train_negatives=n, candidates=10)
     assert len(found) == counts["queries"] * n + counts["relevant"]
     assert (counts["relevant"], counts["relevant_left_out"]) == (12 + 6, 0)
     names = [name for name in made.documents if name.startswith("Dt")]
@@ -204,7 +209,8 @@ def test_a_document_that_is_the_query_itself_is_a_negative_only_if_asked(tmp_pat
     made = collection()
     made.documents["Dt4"] = made.documents["Dt0"] = made.queries["t0"]
     made.documents["Dt5"] = made.queries["t1"]
-    found, _ = prepared(tmp_path, made, candidates=11, sampler={"keep_query_text": keep})
+    with use_protocol(keep_query_text=keep):
+        found, _ = prepared(tmp_path, made, candidates=11)
     negatives = found[found["relevant"] == 0].groupby("query_id")["document_id"].agg(set)
     assert "Dt4" not in negatives["t0"]
     assert ("Dt5" in negatives["t1"]) == keep
@@ -228,7 +234,7 @@ def test_weak_labels_of_random_negatives(tmp_path: Path) -> None:
 
 
 def test_global_max_is_over_the_split(tmp_path: Path) -> None:
-    found, _ = prepared(tmp_path, collection(), sampler={"normalisation": "global-max"})
+    found, _ = prepared(tmp_path, collection(), sampler={"preset": "wsls-slides"})
     others = found[(found["relevant"] == 0) & (found["score"] > 0)]
     np.testing.assert_allclose(others["weak_label"], others["score"] / (others["score"].max() + 1))
 

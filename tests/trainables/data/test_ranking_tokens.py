@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tests.trainables.data.library import tiny_settings, write_library
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import prepare_data
-from trainables.data.ranking_tokens import PairTokens, get_pair_special_tokens, tokenize_pairs, truncate_longest_first
+from trainables.data.ranking_tokens import PairTokens, tokenize_pairs
 from trainables.data.tasks import SPLITS, get_task
+from trainables.exchange.input_rules import InputRules
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.utils.errors import UserError
+from trainables.text.tokens import get_special_tokens
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_untruncated_rows_are_what_the_tokenizer_makes_of_a_pair(prepared: Ranki
     for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
         if document_id.endswith("long"):
             continue
-        ids, start = made.get_pair(row)
+        ids, start = made.get_ids(row), made.starts[row]
         expected = tokenizer(query[query_id], document[document_id])
         assert ids.tolist() == expected["input_ids"]
         assert (np.arange(len(ids)) >= start).astype(int).tolist() == expected["token_type_ids"]
@@ -67,7 +68,7 @@ def test_the_query_is_cut_to_what_is_left_or_a_third_and_the_document_to_the_res
         room = max(max_length // 3, max_length - 3 - len(body))
         head = tokenizer(query[query_id], add_special_tokens=False)["input_ids"][:room]
         body = body[: max_length - 3 - len(head)]
-        ids, start = made.get_pair(row)
+        ids, start = made.get_ids(row), made.starts[row]
         assert ids.tolist() == [101, *head, 102, *body, 102]
         assert start == len(head) + 2
     assert made.lengths.max() == max_length
@@ -86,7 +87,7 @@ def test_only_the_model_reads_documents_cut_after_document_words(
     whole, made = (make(replace(prepared, settings=data.settings), tokenizer, 512) for data in (prepared, cut))
     assert len(made.flat) < len(whole.flat)
     for row, name in enumerate(cut.read_candidates()["document_id"]):
-        ids, start = made.get_pair(row)
+        ids, start = made.get_ids(row), made.starts[row]
         first = " ".join(document[name].split()[:3])
         assert ids[start:-1].tolist() == tokenizer(first, add_special_tokens=False)["input_ids"]
 
@@ -110,13 +111,13 @@ def test_tokens_are_mapped_and_made_once(
     assert len(list((tmp_path / "tokens").iterdir())) == 3
 
 
-@pytest.mark.parametrize("at_once", [5, 60])
-def test_the_files_are_the_same_however_many_texts_are_joined_at_once(
+@pytest.mark.parametrize("at_once", [1, 12])
+def test_the_files_are_the_same_however_many_pairs_are_joined_at_once(
     prepared: RankingDataset, tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     """They are those of `np.save`."""
     whole = make(prepared, tokenizer, 32)
-    monkeypatch.setattr("trainables.data.ranking_tokens._PIECES_PER_BLOCK", at_once)
+    monkeypatch.setattr("trainables.data.ranking_tokens._PAIRS_PER_BLOCK", at_once)
     parts = tokenize_pairs(prepared, tokenizer, "sha256:0", 32, tmp_path / "parts")
     np.testing.assert_array_equal(parts.flat, whole.flat)
     np.save(tmp_path / "saved.npy", np.array(whole.flat))
@@ -132,13 +133,8 @@ def test_special_tokens_of_roberta_are_doubled_between() -> None:
     engine.pre_tokenizer = pre_tokenizers.Whitespace()
     engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=engine)
-    before, between, after = get_pair_special_tokens(tokenizer)
+    before, between, after = get_special_tokens(tokenizer, 2)
     assert (before.tolist(), between.tolist(), after.tolist()) == ([0], [2, 2], [2])
-
-
-def test_a_length_without_room_for_a_document_is_refused(prepared: RankingDataset, tokenizer: Any) -> None:
-    with pytest.raises(UserError, match=r"model\.max_length: 4; expected"):
-        make(prepared, tokenizer, 4)
 
 
 def test_a_long_response_keeps_what_a_short_context_leaves(tmp_path: Path, tokenizer: Any) -> None:
@@ -174,7 +170,7 @@ def test_a_long_context_loses_its_beginning_or_plainly_its_end(tmp_path: Path, t
         body = knows(document[document_id], add_special_tokens=False)["input_ids"][:8]
         room = 24 - 3 - len(body)
         kept = context[-room:] if truncation == "oldest" else context[:room]
-        ids, start = made.get_pair(row)
+        ids, start = made.get_ids(row), made.starts[row]
         assert ids.tolist() == [101, *kept, 102, *body, 102]
         assert start == len(kept) + 2
         cut += len(context) > room
@@ -188,11 +184,12 @@ def test_longest_first_is_the_strategy_of_slow_tokenizers(n_query: int, n_docume
     """Those of the authors: the query keeps the odd token."""
     from transformers import PreTrainedTokenizer
 
-    query, document = np.arange(n_query, dtype=np.int32), np.arange(100, 100 + n_document, dtype=np.int32)
     *expected, _ = PreTrainedTokenizer.truncate_sequences(
-        SimpleNamespace(truncation_side="right"), query.tolist(), document.tolist(), n_query + n_document - room
+        SimpleNamespace(truncation_side="right"), [0] * n_query, [1] * n_document, n_query + n_document - room
     )
-    assert [side.tolist() for side in truncate_longest_first(query, document, room)] == expected
+    rules = InputRules(truncation="longest_first")
+    kept = rules.cut_pairs(np.array([n_query]), np.array([n_document]), room, third=0)
+    assert [side.item() for side in kept] == [*map(len, expected)]
 
 
 @pytest.mark.parametrize("separators", [True, False])
@@ -224,7 +221,7 @@ def test_a_pair_loses_a_token_of_its_longer_side_at_a_time(
     for row, (query_id, document_id) in enumerate(zip(table["query_id"], table["document_id"], strict=True)):
         query = queries[query_id] if separators else " ".join(task.split_utterances(queries[query_id]))
         assert ("_SEP]" in query) == separators
-        ids, _ = made.get_pair(row)
+        ids = made.get_ids(row)
         head, body = (
             tokenizer(text, add_special_tokens=False)["input_ids"] for text in (query, documents[document_id])
         )

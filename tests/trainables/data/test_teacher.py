@@ -44,17 +44,10 @@ def write_run(file: Path, table: pd.DataFrame) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", ["scores.parquet", "scores.run"])
-def test_scores_are_joined_in_any_order(
-    prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path, name: str
-) -> None:
+def test_scores_are_joined_in_any_order(prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path) -> None:
     other = pd.DataFrame({"query_id": ["nobody"], "document_id": ["x"], "score": [1.0]})
     mixed = pd.concat([table.sample(frac=1, random_state=0), other])
-    if name.endswith("parquet"):
-        mixed.to_parquet(tmp_path / name)
-    else:
-        write_run(tmp_path / name, mixed)
-    found = taught(prepared, tmp_path / name)
+    found = taught(prepared, write_run(tmp_path / "scores.run", mixed))
     assert (found.fingerprint, found.folder) == (prepared.fingerprint, prepared.folder)
     scores = read_teacher_scores(found.folder, found.settings.teacher)
     np.testing.assert_array_equal(scores, table["score"])
@@ -93,14 +86,15 @@ def test_wrong_files_are_refused_in_a_line(
     assert not list(prepared.folder.glob(f"*{file.name}*"))
 
 
-def test_a_missing_file_and_a_missing_column_are_told(
+def test_a_missing_file_and_missing_scores_are_told(
     prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=r"task\.teacher"):
         taught(prepared, tmp_path / "nothing.run")
-    table[["query_id", "score"]].to_parquet(tmp_path / "half.parquet")
-    with pytest.raises(UserError, match="no column document_id"):
-        taught(prepared, tmp_path / "half.parquet")
+    rows = zip(table["query_id"], table["document_id"], strict=True)
+    (tmp_path / "listed.run").write_text("".join(f"{query} {document}\n" for query, document in rows))
+    with pytest.raises(UserError, match=r"listed.run, line 1: query .* without a score; expected query, Q0, document"):
+        taught(prepared, tmp_path / "listed.run")
 
 
 def test_a_damaged_join_is_written_again(prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path) -> None:

@@ -43,20 +43,3 @@ def test_no_score_overflows_and_small_losses_stay_apart() -> None:
         assert bert_pred([[1e4, -1e4], [-1e4, 1e4]], [[1, 0], [1, 0]]).tolist() == [-1.0, 1.0]
         small = bert_loss([[40.0, -40.0], [41.0, -41.0]], [[1, 0], [1, 0]])
     assert small.tolist() == pytest.approx([math.exp(-40), math.exp(-41)], rel=1e-12)
-
-
-@pytest.mark.parametrize("function", SCORES)
-@pytest.mark.parametrize(
-    ("scores", "relevant", "message"),
-    [
-        ([[0.0, math.nan]], [[1, 0]], "a score is NaN"),
-        ([[0.0, 1.0]], [[1, 1]], "a relevant candidate and another one"),
-        ([[0.0, 1.0], [0.0, 1.0]], [[1, 0], [0, 0]], "a relevant candidate and another one"),
-        ([[0.0, 1.0]], [[2, 0]], "relevant must be 0 or 1"),
-        ([[0.0, 1.0]], [[1, 0, 0]], r"scores \(1, 2\) and relevant \(1, 3\)"),
-        ([0.0, 1.0], [1, 0], r"scores \(2,\)"),
-    ],
-)
-def test_mistakes_are_refused(function, scores, relevant, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        function(scores, relevant)

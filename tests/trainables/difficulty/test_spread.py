@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from tests.trainables.data.protocols import use_protocol
 from tests.trainables.difficulty.small import vectors_of, written
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.inputs import build_difficulty_inputs
@@ -57,11 +58,11 @@ def test_words_are_without_the_punctuation_around_them() -> None:
     assert split_words('"Don\'t", he said -- (see /etc/fstab)... ?') == ["Don't", "he", "said", "see", "etc/fstab"]
 
 
-@pytest.mark.parametrize("given", [BM25, SamplerSettings(k1=0.9, b=0.4), SamplerSettings(name="random")])
+@pytest.mark.parametrize("given", [BM25, SamplerSettings(name="random")])
 def test_sigma_bm25_is_that_of_rank_bm25_over_the_candidates(dialogues: RankingDataset, given: SamplerSettings) -> None:
     found = build_difficulty_inputs(dialogues, "train")
     assert np.isnan(found.bm25).all()
-    oracle = BM25Okapi([find_words(text) for text in found.responses], k1=given.k1, b=given.b)
+    oracle = BM25Okapi([find_words(text) for text in found.responses], k1=given.protocol.k1, b=given.protocol.b)
     scores = [
         oracle.get_scores(find_words(text))[own]
         for text, own in zip(found.queries, found.candidates.reshape(len(found.queries), -1), strict=True)
@@ -85,11 +86,14 @@ def test_sigma_bm25_of_repeated_and_unknown_words_is_that_of_rank_bm25(drawn: li
 
 def test_sigma_bm25_has_the_tasks_words_and_reads_what_its_sampler_reads_of_a_query() -> None:
     found = written([["other mounted " + "x" * 520 + " disk"]], [["mount", "disk", "other", "none of them"]])
-    last = SamplerSettings(paper_code=True)
-    assert sigma_bm25(found, last) == sigma_bm25(written([["disk"]], [found.responses]), BM25)
-    stems = SamplerSettings(words="stemmed")
-    assert sigma_bm25(found, stems) != sigma_bm25(found, BM25)
-    assert sigma_bm25(found, stems) == sigma_bm25(written([["other mount disk"]], [found.responses]), stems)
+    disk = written([["disk"]], [found.responses])
+    expected = sigma_bm25(disk, BM25)
+    with use_protocol(paper_code=True):
+        assert sigma_bm25(found, BM25) == expected
+    plain = sigma_bm25(found, BM25)
+    with use_protocol(words="stemmed"):
+        assert sigma_bm25(found, BM25) != plain
+        assert sigma_bm25(found, BM25) == sigma_bm25(written([["other mount disk"]], [found.responses]), BM25)
 
 
 def test_sigma_bm25_takes_the_tasks_own_scores_where_all_have_one(

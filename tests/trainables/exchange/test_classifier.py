@@ -148,7 +148,7 @@ def test_other_modules_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "'../2_Dense' in modules.json of 'saved'; expected the name of a folder inside it" in refusal(saved)
     modules[2]["type"] = "own.package.Dense"
     (saved / "modules.json").write_text(json.dumps(modules))
-    assert "has the module own.package.Dense" in refusal(saved)
+    assert "the module 'own.package.Dense'" in refusal(saved)
     change(saved / "config_sentence_transformers.json", default_prompt_name="query")
     modules[2]["type"] = "sentence_transformers.base.modules.dense.Dense"
     (saved / "modules.json").write_text(json.dumps(modules))

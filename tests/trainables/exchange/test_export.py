@@ -10,7 +10,6 @@ from sentence_transformers import SentenceTransformer
 
 from tests.trainables.exchange.exports import score_with_transformers
 from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, name_token_types, write_model
-from trainables.data.ranking_tokens import get_pair_special_tokens
 from trainables.exchange.classifier import load_classifier
 from trainables.exchange.saved_models import load_cross_encoder, save_cross_encoder, save_sentence_encoder
 from trainables.models.architectures import ARCHITECTURES
@@ -20,6 +19,7 @@ from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.tokenizer import load_tokenizer
 from trainables.specs.ranker import RankerModelSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
+from trainables.text.tokens import get_special_tokens
 
 QUERIES = ["11 12 13", "14 15", "16", "17 18 19 20 21 22"]
 DOCUMENTS = ["31 32 33 34 35 36 37", "38", "39 40 41", "42 43 44 45 46 47 48 49 50"]
@@ -41,7 +41,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def encode_pairs(path: Path) -> PackedBatch:
     """The pairs as this project gives them to a model."""
     tokenizer = load_tokenizer(path)
-    before, between, after = get_pair_special_tokens(tokenizer)
+    before, between, after = get_special_tokens(tokenizer, 2)
     rows, starts = [], []
     for query, document in PAIRS:
         head, body = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (query, document))

@@ -11,8 +11,7 @@ import pytest
 from tests.trainables.small import BASELINE, BATCH_SIZE, BATCHES, LS, T_LS, Fresh, World, finish, job
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty import cache as kept
-from trainables.rankers.difficulty import save_difficulty_scores
-from trainables.rankers.ranker_backend import precompute
+from trainables.rankers.ranker_backend import precompute, save_difficulty_scores
 from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.specs.ranker import LabelSmoothing
 from trainables.specs.trial import TrialSpec

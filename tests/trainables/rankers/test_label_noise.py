@@ -113,6 +113,7 @@ def table(scores: np.ndarray, weak_labels: np.ndarray, relevant: np.ndarray, col
     })  # fmt: skip
 
 
+PRESETS: dict[str, Any] = {"min-max": None, "global-max": "wsls-slides"}
 scores_of_queries = arrays(np.float64, (3, 6), elements=st.floats(-5, 40, width=16))
 
 
@@ -130,7 +131,7 @@ def test_a_hidden_document_has_the_weak_label_of_a_negative_with_its_score(
     relevant, others = truth(3, 6), scores[:, 1:]
     own = scores[:, 0]
     assume(((others.min(axis=1) <= own) & (own <= others.max(axis=1))).all())
-    settings = SamplerSettings(normalisation=normalisation, weak_label=source)
+    settings = SamplerSettings(preset=PRESETS[normalisation], weak_label=source)
     found = compute_hidden_weak_labels(table(scores, weak_labels, relevant, source), settings)
     np.testing.assert_array_equal(found[::6], weak_labels[:, 0])
     assert np.isnan(found[relevant == 0]).all()
@@ -153,7 +154,7 @@ def test_scores_outside_the_range_of_the_negatives_count_as_its_ends(
     """The third negative was drawn at random: its weak label is 0, and its score is no end of the range."""
     negatives = np.array([4.0, 2.0, -3.0])
     labels = scale_min_max(negatives[:2]) if normalisation == "min-max" else scale_global_max(negatives[:2])
-    settings = SamplerSettings(normalisation=normalisation)
+    settings = SamplerSettings(preset=PRESETS[normalisation])
     frame = table(np.array([[own, *negatives]]), np.array([[0, *labels, 0.0]]), np.array([[1, 0, 0, 0]]))
     assert compute_hidden_weak_labels(frame, settings)[0] == pytest.approx(expected)
 
@@ -167,7 +168,7 @@ def test_negatives_without_a_range_give_the_smallest_weak_label(weak_labels: lis
 @pytest.mark.parametrize("normalisation", ["min-max", "global-max"])
 def test_a_document_without_a_score_has_no_weak_label_unless_it_is_drawn(normalisation: Any) -> None:
     frame = table(np.array([[np.nan, 4.0, 2.0]] * 200), np.array([[0, 0.99, 0.01]] * 200), truth(200, 3))
-    settings = SamplerSettings(normalisation=normalisation)
+    settings = SamplerSettings(preset=PRESETS[normalisation])
     assert np.isnan(compute_hidden_weak_labels(frame, settings)).all()
     drawn = compute_hidden_weak_labels(frame, settings.model_copy(update={"weak_label": "uniform"}))
     drawn = drawn.reshape(200, 3)

@@ -11,7 +11,7 @@ import torch
 from tests.trainables.small import FROZEN, T_WSLS, Fresh, World, finish, job
 from trainables.metrics import recall_at
 from trainables.rankers import ranker_backend
-from trainables.rankers.difficulty import save_difficulty_scores
+from trainables.rankers.ranker_backend import save_difficulty_scores
 from trainables.rankers.ranker_run import RankerRun
 
 SINGLE = {"ranking_score": "relevant_logit"}

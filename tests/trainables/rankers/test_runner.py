@@ -61,9 +61,8 @@ EARLY, LATE = (WSLS, T_WSLS, BATCH_SIZE), (LS, T_LS, 2 * BATCH_SIZE)
         (EARLY, FROZEN, {}),
         (EARLY, FROZEN, {"unit": "pair"}),
         (LATE, FROZEN, {"unit": "pair", "sampling": "uniform"}),
-        (EARLY, FROZEN, {"unit": "pair", "batching": "bucketed"}),
     ],
-    ids=["all layers", "frozen", "pairs", "drawn pairs", "bucketed pairs"],
+    ids=["all layers", "frozen", "pairs", "drawn pairs"],
 )
 def test_a_fork_is_the_run_from_scratch(
     world: World,
@@ -159,7 +158,6 @@ def test_the_history_has_a_row_a_batch_and_an_evaluation(world: World, fresh: Fr
     ("settings", "expected"),
     [
         ({"precision": "bf16"}, {"dev": "bf16", "test": "fp32"}),
-        ({"precision": "bf16", "dev_precision": "fp32"}, {"dev": "fp32", "test": "fp32"}),
         ({"precision": "fp32", "evaluation_precision": "bf16"}, {"dev": "fp32", "test": "bf16"}),
     ],
 )

@@ -18,15 +18,17 @@ def teacher(world: World, tmp_path: Path) -> str:
     """A teacher by which the last candidate is the best; returns its digest."""
     table = world.prepared.read_candidates("train", ["query_id", "document_id"])
     table["score"] = np.tile(np.arange(5.0), len(table) // 5)
-    table.to_parquet(tmp_path / "teacher.parquet")
-    write_teacher_scores(world.prepared.folder, lambda: table, tmp_path / "teacher.parquet", "feedfacefeedface")
+    rows = table.itertuples(index=False)
+    run = "".join(f"{row.query_id} Q0 {row.document_id} 1 {row.score} teacher\n" for row in rows)
+    (tmp_path / "teacher.run").write_text(run)
+    write_teacher_scores(world.prepared.folder, lambda: table, tmp_path / "teacher.run", "feedfacefeedface")
     assert get_teacher_path(world.prepared.folder, "feedfacefeedface").is_file()
     return "feedfacefeedface"
 
 
 @pytest.mark.parametrize("loss", ["kl", "margin_mse"])
 def test_a_ranker_learns_the_order_of_its_teacher(world: World, fresh: Fresh, teacher: str, loss: str) -> None:
-    trial = job(world, fresh(), LabelSmoothing(loss=loss, teacher=teacher, teacher_temperature=1.0), **LENGTH)
+    trial = job(world, fresh(), LabelSmoothing(loss=loss, teacher=teacher, temperature=1.0), **LENGTH)
     run = RankerRun(trial)
     outcome = finish(run)
     losses = [row["train/loss"] for row in outcome.history if "train/loss" in row]

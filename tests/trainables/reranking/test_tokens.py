@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.trainables.models.architectures import write_model
 from tests.trainables.small import write_roberta
-from trainables.data.ranking_tokens import _truncate_pair, truncate_longest_first
+from trainables.data.ranking_tokens import PairFormat, TextTokens, join_pairs
 from trainables.exchange.input_rules import InputRules
 from trainables.models.tokenizer import load_tokenizer
 from trainables.reranking.texts import Text, TextSource
-from trainables.reranking.tokens import PairFormat, TextTokens, join_pairs, open_tokens, read_pair_format, write_tokens
+from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens
 from trainables.utils.errors import UserError
 
 COUNTS = (0, 1, 2, 5, 9, 10, 11, 12, 40)
@@ -33,8 +33,8 @@ def make_source(texts: dict[str, str]) -> TextSource:
     st.integers(2, 60),
     st.sampled_from(["longest_first", "query_first", "oldest", "plain"]),
 )
-def test_cuts_are_those_of_training(lengths: list[tuple[int, int]], room: int, truncation: str) -> None:
-    """The tokens of whole pairs, cut as the token arrays of a study are and as re-ranking cuts them."""
+def test_the_side_that_is_cut_first_keeps_its_share(lengths: list[tuple[int, int]], room: int, truncation: str) -> None:
+    """One side of a pair is cut after the other, and the first keeps a third, or half and the odd token."""
     third = (room + 3) // 3
     rules, nothing = InputRules.model_validate({"truncation": truncation}), np.empty(0, np.int32)
     form = PairFormat(nothing, nothing, nothing, True, 3 * third, rules)
@@ -51,15 +51,16 @@ def test_cuts_are_those_of_training(lengths: list[tuple[int, int]], room: int, t
     codes = np.arange(len(lengths))
     chunk = join_pairs(*tokens, codes, codes, form)
     for row, (query, document) in enumerate(zip(*sides, strict=True)):
-        if truncation == "longest_first":
-            expected = truncate_longest_first(query, document, room)
+        if truncation in ("longest_first", "query_first"):
+            share = room - room // 2 if truncation == "longest_first" else third
+            query = query[: max(share, room - len(document))]
+            document = document[: room - len(query)]
         else:
-            side = {"query_first": None, "oldest": "left", "plain": "right"}[truncation]
-            limit = room + 1  # what a study tokenises of a text
-            kept = query[-limit:] if side == "left" else query[:limit]
-            expected = _truncate_pair(kept, document[:limit], room, third, side)
+            document = document[: max(third, room - len(query))]
+            left = room - len(document)
+            query = query[-left:] if truncation == "oldest" else query[:left]
         pair = chunk.flat[chunk.offsets[row] : chunk.offsets[row + 1]]
-        assert pair.tolist() == np.concatenate([form.before, *expected]).tolist()
+        assert pair.tolist() == [*form.before, *query, *document]
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])

@@ -57,12 +57,9 @@ def test_training_sentences_that_are_evaluated_too_are_counted_and_refused_where
     )
 
 
-@pytest.mark.parametrize("key", ["training.batch_size", "search.batch_size"])
-def test_a_batch_is_no_larger_than_an_epoch(encoders: Encoders, tmp_path: Path, key: str) -> None:
-    sizes = ["training.batch_size=256", "training.instances=512"] if key == "training.batch_size" else []
-    searched = [] if sizes else ["search.batch_size=[64, 256]", "training.instances=512"]
-    study, prepared = made(encoders, tmp_path, *sizes, *searched)
-    with pytest.raises(UserError, match=rf"{key}: 256; expected at most 200"):
+def test_a_batch_is_no_larger_than_an_epoch(encoders: Encoders, tmp_path: Path) -> None:
+    study, prepared = made(encoders, tmp_path, "training.batch_size=256", "training.instances=512")
+    with pytest.raises(UserError, match=r"training\.batch_size: 256; expected at most 200"):
         check_data(study, prepared)
 
 

@@ -18,7 +18,7 @@ from trainables.sentence_encoders.encoder_run import EncoderRun
 from trainables.specs.sentence_encoder import NoiseSmoothing
 from trainables.training.batching import sample_by_epoch
 
-LINEAR = GS.model_copy(update={"schedule": "linear", "end": 0.5, "weight": 0.8, "mean": 0.1, "deviation": 2.0})
+LINEAR = GS.model_copy(update={"schedule": "linear", "end": 0.5, "weight": 0.8})
 HALF = GS.model_copy(update={"multiple": 0.3})
 
 
@@ -51,20 +51,20 @@ def test_training_is_plain_simcse_in_torch(
     encoders: Encoders, family: str, variant: NoiseSmoothing, weights: list[float], pooling: str
 ) -> None:
     path, temperature = encoders.path(family), 0.1
-    settings = {"dropout": 0.0, "weight_decay": 0.1, "adam_epsilon": 1e-3, "temperature": temperature}
+    settings = {"dropout": 0.0, "weight_decay": 0.1, "temperature": temperature}
     run = EncoderRun(job(encoders, encoders.fresh(), variant, {"pooling": pooling}, path, fork_points=(), **settings))
     base, model = AutoModel.from_pretrained(path, add_pooling_layer=False).eval(), run.trainer.model
     head = nn.Linear(32, 32) if pooling == "cls" else None
     if head is not None and model.head is not None:
         head.load_state_dict(model.head.state_dict())
     parameters = [*base.parameters(), *(head.parameters() if head else [])]
-    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, eps=1e-3)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / BATCHES)
     count, losses = len(encoders.prepared.read_sentences()), []
     for step, weight in enumerate(weights):
         batch = run.data.read(sample_by_epoch(1, step, count, BATCH_SIZE))
         first, second = (plain(base, head, batch, base.config.pad_token_id) for _ in range(2))
-        strange = draw_noise(1, step, round(variant.multiple * BATCH_SIZE), 32, variant.mean, variant.deviation)
+        strange = draw_noise(1, step, round(variant.multiple * BATCH_SIZE), 32)
         cosine = nn.functional.cosine_similarity
         views = (cosine(first[:, None], second[None], dim=2) / temperature).exp()
         strangers = (cosine(first[:, None], strange[None], dim=2) / temperature).exp().sum(1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from study.records.run_store import RunStore
+from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from tests.study.driving import RESOLVED
 from tests.study.requests_of_studies import fill, make_study, run_trial

@@ -75,58 +75,12 @@ def test_negatives_are_drawn_evenly():
     assert abs(counts[1:] - 1000).max() < 150  # 5 standard deviations of a binomial are 149
 
 
-def sampler(batching: str, batches: int, seed: int = 1, queries: int = 70) -> tuple[BatchSampler, np.ndarray]:
-    """Returns a sampler of batches of 8 pairs, 2 queries each, and the lengths of all pairs."""
-    settings = RankerTrainingSettings.model_validate(
-        {"instances": batches * 8, "batch_size": 8, "negatives": 3, "batching": batching}
-    )
-    draw = np.random.default_rng(0)
-    lengths = np.repeat(draw.integers(10, 400, queries), 5) + draw.integers(0, 5, queries * 5)
-    return BatchSampler(seed, settings, rectangle(np.ones(queries), 5), lengths), lengths
-
-
-def test_uniform_batches_ignore_the_lengths():
-    drawn, _ = sampler("random", 60)
-    np.testing.assert_array_equal(drawn.sample_rows(55), batch(1, 55, np.ones(70, int), 5, 8, 3))
-
-
-def test_bucketed_batches_hold_the_uniform_ones_instances_in_every_window():
-    drawn, _ = sampler("bucketed", 120)
-    for window in (range(50), range(50, 100), range(100, 120)):
-        expected = np.concatenate([batch(1, step, np.ones(70, int), 5, 8, 3) for step in window])
-        found = np.concatenate([drawn.sample_rows(step) for step in window])
-        assert sorted(found.tolist()) == sorted(expected.tolist())
-        groups = found.reshape(-1, 4)
-        assert (groups // 5 == groups[:, :1] // 5).all()
-        assert (groups[:, 0] % 5 == 0).all()
-
-
-def test_bucketed_batches_are_of_similar_length_and_in_a_drawn_order():
-    (bucketed, lengths), (uniform, _) = sampler("bucketed", 50), sampler("random", 50)
-    spread = {}
-    for name, drawn in (("bucketed", bucketed), ("random", uniform)):
-        spread[name] = np.mean([np.ptp(lengths[drawn.sample_rows(step)]) for step in range(50)])
-    assert spread["bucketed"] < spread["random"] / 5
-    means = [lengths[bucketed.sample_rows(step)].mean() for step in range(50)]
-    assert not np.array_equal(means, np.sort(means))
-
-
-def test_a_bucketed_batch_is_a_function_of_seed_and_step():
-    one, other = sampler("bucketed", 120)[0], sampler("bucketed", 120)[0]
-    first = one.sample_rows(3)
-    for step in (110, 60, 3):
-        np.testing.assert_array_equal(one.sample_rows(step), other.sample_rows(step))
-    np.testing.assert_array_equal(one.sample_rows(3), first)
-    assert not np.array_equal(sampler("bucketed", 120, seed=2)[0].sample_rows(3), first)
-
-
 def pair_sampler(seed: int, queries: int, batch_size: int, negatives: int, **settings: object) -> BatchSampler:
     """Returns a sampler of single pairs, from one relevant candidate and 9 others of each query."""
     training = RankerTrainingSettings.model_validate(
         {"instances": batch_size * 60, "batch_size": batch_size, "negatives": negatives, "unit": "pair"} | settings
     )
-    lengths = np.random.default_rng(0).integers(10, 400, queries * 10)
-    return BatchSampler(seed, training, rectangle(np.ones(queries), 10), lengths)
+    return BatchSampler(seed, training, rectangle(np.ones(queries), 10))
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12), st.integers(2, 17), st.integers(1, 9))
@@ -150,7 +104,7 @@ def test_every_epoch_of_pairs_has_all_relevant_documents_and_the_negatives_of_ea
 ):
     rows = QueryGroups.from_relevant(np.concatenate([np.repeat([1, 0], [count, 3]) for count in relevant]))
     settings = RankerTrainingSettings(batch_size=batch_size, negatives=negatives, unit="pair")
-    drawn, counts = BatchSampler(seed, settings, rows, np.ones(rows.starts[-1])), np.array(relevant)
+    drawn, counts = BatchSampler(seed, settings, rows), np.array(relevant)
     size = counts.sum() + len(counts) * negatives
     shown = np.concatenate([drawn.sample_rows(step) for step in range(2 * size // batch_size + 1)])
     for epoch in (shown[:size], shown[size : 2 * size]):
@@ -164,13 +118,13 @@ def test_every_epoch_of_pairs_has_all_relevant_documents_and_the_negatives_of_ea
 def test_pairs_of_several_relevant_documents_are_drawn_evenly_and_once_a_batch(seed, step):
     rows = QueryGroups.from_relevant(np.tile([1, 1, 1, 0, 0, 0, 0], 20))
     settings = RankerTrainingSettings(batch_size=32, negatives=2, unit="pair", sampling="uniform")
-    batches = [BatchSampler(seed, settings, rows, np.ones(140)).sample_rows(step + i) for i in range(20)]
+    batches = [BatchSampler(seed, settings, rows).sample_rows(step + i) for i in range(20)]
     assert all(len(set(drawn.tolist())) == 32 for drawn in batches)
     n_relevant = (rows.places[np.concatenate(batches)] < 3).sum()
     assert abs(n_relevant - 0.6 * 640) < 80  # more than 6 standard deviations of a binomial
 
 
-@pytest.mark.parametrize("settings", [{}, {"sampling": "uniform"}, {"batching": "bucketed"}])
+@pytest.mark.parametrize("settings", [{}, {"sampling": "uniform"}])
 def test_a_batch_of_pairs_is_a_function_of_seed_and_step(settings):
     one, other = (pair_sampler(5, 7, 32, 9, **settings) for _ in range(2))
     expected = [one.sample_rows(step) for step in range(6)]
@@ -214,36 +168,3 @@ def test_a_batch_of_pairs_makes_no_python_object_for_each_query():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40 * queries  # a few arrays of 8 bytes a query
-
-
-def test_bucketed_pairs_are_the_instances_of_their_window():
-    plain, bucketed = pair_sampler(1, 70, 8, 3), pair_sampler(1, 70, 8, 3, batching="bucketed")
-    for window in (range(50), range(50, 60)):
-        expected, found = (np.stack([it.sample_rows(step) for step in window]) for it in (plain, bucketed))
-        assert sorted(found.reshape(-1)) == sorted(expected.reshape(-1))
-        assert np.ptp(bucketed._lengths[found], axis=1).mean() < np.ptp(bucketed._lengths[expected], axis=1).mean() / 3
-
-
-@given(st.integers(0, 2**31), st.lists(st.integers(1, 3), min_size=1, max_size=9), st.integers(1, 3))
-def test_the_first_negatives_are_the_same_at_every_step(seed, relevant, negatives):
-    counts, queries = np.array(relevant), np.arange(len(relevant))
-    drawn = [
-        sample_instances(seed, step, queries, rectangle(counts, 6), negatives, choice="first").reshape(
-            -1, 1 + negatives
-        )
-        for step in range(3)
-    ]
-    for rows in drawn:
-        np.testing.assert_array_equal(rows[:, 1:] % 6, counts[:, None] + np.arange(negatives))
-        assert (rows[:, 0] % 6 < counts).all()
-        assert (rows // 6 == queries[:, None]).all()
-
-
-@pytest.mark.parametrize("unit", ["query", "pair"])
-@pytest.mark.parametrize("sampling", ["epochs", "uniform"])
-def test_batches_have_the_first_negatives_if_asked(unit, sampling):
-    drawn = pair_sampler(1, 30, 8, 3, negative_choice="first", unit=unit, sampling=sampling)
-    rows = np.concatenate([drawn.sample_rows(step) for step in range(60)])
-    assert set(rows % 10) == {0, 1, 2, 3}
-    others = pair_sampler(1, 30, 8, 3, unit=unit, sampling=sampling)
-    assert set(np.concatenate([others.sample_rows(step) for step in range(60)]) % 10) == set(range(10))

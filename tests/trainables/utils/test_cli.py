@@ -58,7 +58,7 @@ def test_what_a_terminal_cannot_show_is_replaced(encoding: str, shown: bytes, er
 
 
 def test_everything_is_printed_by_one_function() -> None:
-    for package in ("study", "trainables", "search_spaces", "analysis"):
+    for package in ("study", "trainables", "search_spaces", "analysis", "records"):
         for path in (ROOT / package).rglob("*.py"):
             calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
             names = [node.func.id for node in calls if isinstance(node.func, ast.Name)]

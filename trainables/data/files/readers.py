@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,6 +105,18 @@ def hash_file_stats(paths: Iterable[Path]) -> str:
         status = path.stat()
         hasher.update(f"{path.resolve()} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n".encode())
     return hasher.hexdigest()
+
+
+def make_source_version(
+    find_files: Callable[[RankerTaskSettings], Iterable[Path] | Mapping[str, Path]],
+) -> Callable[[RankerTaskSettings], str]:
+    """Return the function `Task.get_source_version` of a task whose files a function finds."""
+
+    def get_source_version(settings: RankerTaskSettings) -> str:
+        files = find_files(settings)
+        return hash_file_stats(files.values() if isinstance(files, Mapping) else files)
+
+    return get_source_version
 
 
 def read_rows(path: Path, names: Sequence[str]) -> Iterator[tuple[FileLocation, list[str]]]:

@@ -72,31 +72,8 @@ class NegativeSampler(Protocol):
         """
 
 
-class IndexFreeSampler:
-    """Base class of samplers that need no index."""
-
-    piece_size: ClassVar[int | None] = 0
-
-    def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
-        self.size = size
-
-    @staticmethod
-    def build(folder: Path, texts: Sequence[str], settings: SamplerSettings) -> None:
-        """Write nothing."""
-
-
-def get_sampler_class(name: str) -> type[NegativeSampler]:
-    """Return the sampler class of this name.
-
-    Example:
-        >>> get_sampler_class("random").__name__
-        'RandomSampler'
-    """
-    sampler_class: type[NegativeSampler] = SAMPLERS[name]
-    return sampler_class
-
-
 @lru_cache(maxsize=4)
 def open_sampler(folder: Path, settings: SamplerSettings, size: int) -> NegativeSampler:
     """Return the sampler over the index in a folder. It is cached for the process's next part."""
-    return get_sampler_class(settings.name)(folder, settings, size)
+    sampler: NegativeSampler = SAMPLERS[settings.name](folder, settings, size)
+    return sampler

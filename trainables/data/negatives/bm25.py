@@ -83,7 +83,8 @@ class Bm25Sampler:
 
     def __init__(self, folder: Path, settings: SamplerSettings, size: int) -> None:
         folder = folder / "00000"
-        self._settings, self._tokenize, self._size = settings, get_tokenizer(settings.words), size
+        self._protocol, self._size = settings.protocol, size
+        self._tokenize = get_tokenizer(self._protocol.words)
         vocabulary = (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
         self._terms = {word: term for term, word in enumerate(vocabulary)}
         self._starts = np.load(folder / "starts.npy")  # (terms + 1,)
@@ -97,8 +98,9 @@ class Bm25Sampler:
         Raises:
             PoolError: If no document contains a word.
         """
-        words = map(get_tokenizer(settings.words), texts)
-        matrix, vocabulary = compute_term_weights(words, settings.k1, settings.b, settings.idf)
+        protocol = settings.protocol
+        words = map(get_tokenizer(protocol.words), texts)
+        matrix, vocabulary = compute_term_weights(words, protocol.k1, protocol.b, protocol.idf)
         (folder / "vocabulary.txt").write_text("\n".join(vocabulary), encoding="utf-8")
         np.save(folder / "starts.npy", matrix.indptr.astype(np.int64))
         np.save(folder / "documents.npy", matrix.indices)
@@ -111,7 +113,7 @@ class Bm25Sampler:
         so common that their weight is not positive.
         """
         for query in queries:
-            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._settings.paper_code else query.text)
+            scores = self.score_text(query.text[-LAST_QUERY_CHARACTERS:] if self._protocol.paper_code else query.text)
             yield PoolScores(scores, scores)
 
     def score_text(self, text: str) -> Floats:

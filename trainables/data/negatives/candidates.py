@@ -89,7 +89,9 @@ def sample_part(
     )
     for item, end, (order, raw) in zip(items, ends.tolist(), rankings, strict=True):
         bm25_row = next(bm25_rankings).raw if bm25_rankings is not None else raw if bm25_index is not None else None
-        negatives = sample_negatives(item.query.id, order, item.excluded, item.n_negatives, index.settings.paper_code)
+        negatives = sample_negatives(
+            item.query.id, order, item.excluded, item.n_negatives, index.settings.protocol.paper_code
+        )
         first = end - item.n_negatives
         rows, nearest = slice(first - len(item.relevant), end), slice(first, first + negatives.n_found)
         sampled.positions[rows] = positions = np.concatenate([item.relevant, negatives.positions])
@@ -156,7 +158,7 @@ def compute_weak_labels(sampled: SampledCandidates, settings: SamplerSettings) -
     basis = sampled.basis
     if settings.weak_label == "uniform":
         labels = basis.copy()
-    elif settings.normalisation == "global-max":
+    elif settings.protocol.normalisation == "global-max":
         labels = scale_global_max(basis)
     else:
         labels = np.full_like(basis, np.nan)

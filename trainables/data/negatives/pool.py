@@ -54,10 +54,7 @@ class DocumentPool:
         return [self.dataset.documents[name] for name in self.ids[first:last]]
 
     def prepare_queries(
-        self,
-        split: str,
-        query_ids: Sequence[str],
-        settings: RankerTaskSettings,
+        self, split: str, query_ids: Sequence[str], settings: RankerTaskSettings
     ) -> list[QueryToSample]:
         """Return the queries of a split with their relevant documents and those that must not be sampled.
 
@@ -71,7 +68,7 @@ class DocumentPool:
         have the best grades.
         """
         relevant, answers = self._find_relevant(split, query_ids, settings)
-        keep_query_text = settings.get_sampler_settings(split).keep_query_text
+        keep_query_text = settings.sampler.protocol.keep_query_text
         candidates = self._find_candidates(split, query_ids)
         items = []
         for name in query_ids:

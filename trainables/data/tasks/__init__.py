@@ -13,8 +13,6 @@ from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
 SPLITS = ("train", "dev", "test")
-SPLIT_SETTINGS = ("dev_share", "test_set")
-"""Settings that say what a split consists of, without which a task has the splits of its source."""
 
 
 class Qrel(NamedTuple):
@@ -67,7 +65,12 @@ class Task(NamedTuple):
     get_source_version: Callable[[RankerTaskSettings], str]
     """Returns a text that is cheap to compute and changes whenever the result of `read_dataset` may change."""
     pool: Literal["judged", "all"] = "judged"
-    """Default of `RankerTaskSettings.pool`."""
+    """Documents that may be sampled.
+
+    judged: the documents judged in the training split or in the split itself, as in the protocol of the papers. all:
+    all documents of the collection, so that training may see documents of test queries. Retrieved candidates come from
+    all.
+    """
     added_tokens: tuple[str, ...] = ()
     """Special tokens that occur in the task's texts and that a model does not know."""
     is_dialogue: bool = False
@@ -75,23 +78,21 @@ class Task(NamedTuple):
     model is cut as `RankerTaskSettings.truncation` says."""
     allowed_overlap: float = 0.01
     """Default of `RankerTaskSettings.allowed_overlap`."""
-    split_settings: tuple[str, ...] = ()
-    """Those of the settings `SPLIT_SETTINGS` that the task reads; the others are refused."""
-
+    reads_dev_share: bool = False
+    """True if the task can take the dev split from the training queries; otherwise `dev_share` is refused."""
     count_candidates: Callable[[RankerTaskSettings], dict[str, Counter[int]]] | None = None
     """Returns split -> number of candidates that the source lists for a query -> number of queries. Relevant documents
     count in dev and test, not in train. None if a source rarely lists the same number for all queries."""
 
-    def check_split_settings(self, settings: RankerTaskSettings) -> None:
-        """Check that the task reads the settings of the splits that are given.
+    def check_dev_share(self, settings: RankerTaskSettings) -> None:
+        """Check that no dev share is given for a task that does not read it.
 
         Raises:
-            UserError: If it does not read one of them.
+            UserError: If there is one.
         """
-        for name in SPLIT_SETTINGS:
-            value = getattr(settings, name)
-            if value is not None and name not in self.split_settings:
-                raise UserError(f"task.{name}", repr(value), f"none, since the task {settings.name} has no such choice")
+        if settings.dev_share is not None and not self.reads_dev_share:
+            expected = f"none, since the task {settings.name} has no such choice"
+            raise UserError("task.dev_share", repr(settings.dev_share), expected)
 
     def split_utterances(self, query: str) -> list[str]:
         """Return the utterances of a query, or the whole query if the task has no dialogues.
@@ -154,7 +155,7 @@ TASKS: Registry[Task] = Registry(
         "trainables.data.tasks.msmarco:TASK",
         "passages for queries to Bing: collection.tsv, queries.{train,dev}.tsv, qrels.{train,dev}.tsv",
         "Nguyen et al. (2016), MS MARCO; split as in Penha and Hauff (2021), section 4",
-        ("path", "test_set", "dev_share"),
+        ("path", "dev_share"),
     ),
     Entry(
         "qqp",
@@ -163,16 +164,21 @@ TASKS: Registry[Task] = Registry(
         "Quora question pairs; as in Penha and Hauff (2021), section 4",
         ("path", "dev_share"),
     ),
+    Entry(
+        "trec-dl-YEAR",
+        "trainables.data.tasks.msmarco:TASK",
+        "msmarco with the queries and qrels of TREC Deep Learning of 2019 or 2020 as test split",
+        "Craswell et al. (2020)",
+        ("path", "dev_share"),
+        pattern="trec-dl-20(?:19|20)",
+    ),
     options=(
         "document_words",
         "train_queries",
         "dev_queries",
         "test_queries",
         "relevant_from",
-        "pool",
-        "listed_candidates",
         "candidates_run",
-        "evaluation",
         "depth",
         "candidates",
         "train_negatives",

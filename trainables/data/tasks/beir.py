@@ -55,13 +55,8 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     return builder.build(settings)
 
 
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings))
-
-
 def _find_files(settings: RankerTaskSettings) -> list[Path]:
     return readers.find_files(settings, *FILES, dev=DEV_FILE)
 
 
-TASK = Task(read_dataset, get_source_version, "all", split_settings=("dev_share",))
+TASK = Task(read_dataset, readers.make_source_version(_find_files), "all", reads_dev_share=True)

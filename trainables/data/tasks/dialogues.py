@@ -26,7 +26,7 @@ HEADER = ("label", "domain", "utterances", "response")
 """First line of a file with domains."""
 
 
-class _Row(NamedTuple):
+class _ResponseRow(NamedTuple):
     location: FileLocation
     is_relevant: bool
     domain: str | None
@@ -107,7 +107,7 @@ def count_candidates(settings: RankerTaskSettings) -> dict[str, Counter[int]]:
     return counts
 
 
-def _read_rows(path: Path) -> Iterator[_Row]:
+def _read_rows(path: Path) -> Iterator[_ResponseRow]:
     columns = tuple(name for name in HEADER if name != "domain")
     for location, line in read_lines(path):
         label, *fields = line.split("\t")
@@ -129,7 +129,7 @@ def _read_rows(path: Path) -> Iterator[_Row]:
         if not utterances or not response:
             raise UserError(str(location), f"empty {'response' if utterances else 'context'}", "text")
         n_empty = len(fields) - len(utterances)
-        yield _Row(location, label == "1", domain, fields[0], join_utterances(utterances), response, n_empty)
+        yield _ResponseRow(location, label == "1", domain, fields[0], join_utterances(utterances), response, n_empty)
 
 
 def join_utterances(utterances: Sequence[str]) -> str:
@@ -140,11 +140,6 @@ def join_utterances(utterances: Sequence[str]) -> str:
         'Hello? [UTTERANCE_SEP] Hi. [TURN_SEP]'
     """
     return " ".join(f"{text} {SEPARATORS[i % 2]}" for i, text in enumerate(utterances))
-
-
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings).values())
 
 
 def _check_header(location: FileLocation, fields: tuple[str, ...]) -> tuple[str, ...]:
@@ -165,10 +160,10 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
 
 TASK = Task(
     read_dataset,
-    get_source_version,
+    readers.make_source_version(_find_files),
     "judged",
     SEPARATORS,
     is_dialogue=True,
-    split_settings=("dev_share",),
+    reads_dev_share=True,
     count_candidates=count_candidates,
 )

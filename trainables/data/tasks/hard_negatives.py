@@ -69,11 +69,6 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     return builder.build(settings)._replace(spared_from=1)
 
 
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings))
-
-
 def _parse_passage(location: FileLocation, value: Any) -> tuple[str, float]:
     """Return the passage's id and its BM25 score, NaN if there is none."""
     if not isinstance(value, dict):
@@ -95,4 +90,4 @@ def _find_files(settings: RankerTaskSettings) -> list[Path]:
     return readers.find_files(settings, "*.jsonl", "queries.tsv", ("passages.tsv", "collection.tsv"))
 
 
-TASK = Task(read_dataset, get_source_version, "all")
+TASK = Task(read_dataset, readers.make_source_version(_find_files), "all")

@@ -110,4 +110,4 @@ def _parse_qrel(record: Any) -> _Qrel:
     return _Qrel(str(record.query_id), str(record.doc_id), int(record.relevance))
 
 
-TASK = Task(read_dataset, get_source_version, "all", split_settings=("dev_share",))
+TASK = Task(read_dataset, get_source_version, "all", reads_dev_share=True)

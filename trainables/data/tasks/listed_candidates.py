@@ -1,4 +1,4 @@
-"""Fills in the numbers of candidates that the files of a task list, for `task.listed_candidates`."""
+"""Fills in the numbers of candidates that the files of a task list, where both samplers are "given"."""
 
 from collections import Counter
 from typing import Any
@@ -18,11 +18,11 @@ def fill_in_candidates(task: dict[str, Any]) -> None:
     `train_negatives` is set only if it is not given and differs from `candidates` - 1.
 
     Args:
-        task: The section [task] by the names of its fields. Modified in place. If it is not valid, nothing is set,
-            since its validation reports the errors.
+        task: The section [task] by the names of its fields. Modified in place. Nothing is set if it is not valid,
+            since its validation reports the errors, or if the task does not list the same number for all queries.
 
     Raises:
-        UserError: If the files cannot be read, if the queries have different numbers, or if the task cannot count.
+        UserError: If the files cannot be read, or if the queries have different numbers.
     """
     task.pop("candidates", None)
     try:
@@ -30,10 +30,9 @@ def fill_in_candidates(task: dict[str, Any]) -> None:
     except ValidationError:
         return
     reader = get_task(settings.name)
-    reader.check_split_settings(settings)
     if reader.count_candidates is None:
-        expected = f"task.candidates as well, since queries of the task {settings.name} may list different numbers"
-        raise UserError("task.listed_candidates", "true", expected)
+        return
+    reader.check_dev_share(settings)
     counts = reader.count_candidates(settings)
     task["candidates"] = _get_only_number(counts["dev"] + counts["test"], "dev and test", "candidates")
     if task.get("train_negatives") is None:
@@ -48,5 +47,5 @@ def _get_only_number(counts: Counter[int], where: str, keys: str, what: str = ""
         return next(iter(counts))
     shown = [f"{number} ({count} x)" for number, count in counts.most_common(_SHOWN_NUMBERS)]
     rest = ["..."] if len(counts) > _SHOWN_NUMBERS else []
-    found = f"true, but the contexts of {where} list {', '.join([*shown, *rest]) or 'none'}{what}"
-    raise UserError("task.listed_candidates", found, f"one number for all, or task.{keys} as well")
+    found = f"none, but the contexts of {where} list {', '.join([*shown, *rest]) or 'none'}{what}"
+    raise UserError("task.candidates", found, f"one number for all, or task.{keys}")

@@ -1,8 +1,8 @@
-"""Task msmarco: passages that answer queries to Bing (MS MARCO, TREC Deep Learning).
+"""Tasks msmarco and trec-dl-2019, trec-dl-2020: passages that answer queries to Bing (MS MARCO, TREC Deep Learning).
 
-As in Penha and Hauff (2021), section 4, the qrels of the development set are halved into dev and test. With
-`RankerTaskSettings.test_set`, the test split is a year of TREC Deep Learning (Craswell et al. 2020), and the whole
-development set is dev. Files have the names under which they are published.
+As in Penha and Hauff (2021), section 4, the qrels of the development set of msmarco are halved into dev and test. The
+test split of the others is a year of TREC Deep Learning (Craswell et al. 2020), and the whole development set is dev.
+Files have the names under which they are published.
 """
 
 from math import nan
@@ -14,7 +14,7 @@ from trainables.data.files.candidates_run import select_needed_ids
 from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.data.tasks.splits import split_in_half
-from trainables.specs.ranking_task import RankerTaskSettings, TestSet
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.trec_files import read_trec_qrels
 from trainables.utils.errors import UserError
 
@@ -30,7 +30,7 @@ class _TestFiles(NamedTuple):
     candidates: str
 
 
-TEST_FILES: dict[TestSet, _TestFiles] = {
+TEST_FILES = {
     "trec-dl-2019": _TestFiles(
         ("msmarco-test2019-queries.tsv", "topics.dl19-passage.txt"),
         ("2019qrels-pass.txt", "qrels.dl19-passage.txt"),
@@ -57,7 +57,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """
     files = _find_files(settings)
     judged = {split: read_trec_qrels(files[f"{split} qrels"]) for split in SPLITS if f"{split} qrels" in files}
-    if settings.test_set is None:
+    if settings.name not in TEST_FILES:
         judged["dev"], judged["test"] = split_in_half(judged["dev"], lambda row: row.query)
     needed = select_needed_ids(settings, TASK.pool, {row.document for rows in judged.values() for row in rows})
     builder = DatasetBuilder(needed, settings.dev_share)
@@ -71,11 +71,6 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
         for query, document, grade, location in rows:
             builder.add_qrel(location, split, query, document, grade)
     return builder.build(settings)
-
-
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings).values())
 
 
 def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dict[str, str]) -> None:
@@ -94,10 +89,10 @@ def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dic
 
 def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     """Return the files by their role, without those of the development set if `settings.dev_share` replaces it."""
-    test = None if settings.test_set is None else TEST_FILES[settings.test_set]
+    test = TEST_FILES.get(settings.name)
     has_dev, has_candidates = settings.dev_share is None, settings.evaluation_sampler.name == "given"
     if test is None and not has_dev:
-        expected = "none, since dev and test are the halves of the development set; or task.test_set as well"
+        expected = "none, since dev and test are the halves of the development set; or the task trec-dl-2019"
         raise UserError("task.dev_share", settings.dev_share, expected)
     names: dict[str, str | tuple[str, ...]] = {"passages": "collection.tsv", "train queries": "queries.train.tsv"}
     names["dev qrels"] = DEV_QRELS, "qrels.dev.small.tsv"
@@ -116,4 +111,4 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-TASK = Task(read_dataset, get_source_version, split_settings=("dev_share", "test_set"))
+TASK = Task(read_dataset, readers.make_source_version(_find_files), reads_dev_share=True)

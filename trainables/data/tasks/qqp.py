@@ -28,7 +28,7 @@ _MIXED = "all"
 """Key of the file that is split in its order, in place of a split."""
 
 
-class _Pair(NamedTuple):
+class _QqpPair(NamedTuple):
     location: FileLocation
     query: str
     document: str
@@ -67,12 +67,9 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     return builder.build(settings)
 
 
-def get_source_version(settings: RankerTaskSettings) -> str:
-    """Return a digest of the paths, sizes and modification times of the files."""
-    return readers.hash_file_stats(_find_files(settings).values())
-
-
-def _select_duplicates(pairs: Iterator[_Pair], builder: DatasetBuilder, questions: dict[str, str]) -> Iterator[_Pair]:
+def _select_duplicates(
+    pairs: Iterator[_QqpPair], builder: DatasetBuilder, questions: dict[str, str]
+) -> Iterator[_QqpPair]:
     """Yield the duplicates, collect the texts of all questions and count what is skipped."""
     for pair in pairs:
         if not pair.query_text.strip() or not pair.document_text.strip():
@@ -86,12 +83,12 @@ def _select_duplicates(pairs: Iterator[_Pair], builder: DatasetBuilder, question
             builder.skipped["pair that is no duplicate"] += 1
 
 
-def _read_quora_pairs(path: Path) -> Iterator[_Pair]:
+def _read_quora_pairs(path: Path) -> Iterator[_QqpPair]:
     for location, fields in readers.read_csv_rows(path, COLUMNS, "," if ".csv" in path.name else "\t"):
         yield _parse_pair(location, fields)
 
 
-def _read_glue_pairs(path: Path, builder: DatasetBuilder) -> Iterator[_Pair]:
+def _read_glue_pairs(path: Path, builder: DatasetBuilder) -> Iterator[_QqpPair]:
     """Yield the pairs of a file without quoting, as GLUE's own code and transformers read it."""
     for location, line in read_lines(path):
         fields = line.split("\t")
@@ -105,19 +102,19 @@ def _read_glue_pairs(path: Path, builder: DatasetBuilder) -> Iterator[_Pair]:
             yield _parse_pair(location, fields)
 
 
-def _read_bimpm_pairs(path: Path) -> Iterator[_Pair]:
+def _read_bimpm_pairs(path: Path) -> Iterator[_QqpPair]:
     """Yield the pairs of a file whose questions have no ids: equal texts are the same question."""
     for location, (label, query, document, _) in readers.read_rows(path, BIMPM_FIELDS):
         is_duplicate = _parse_label(location, "label", label)
-        yield _Pair(location, hash_text(query), hash_text(document), query, document, is_duplicate)
+        yield _QqpPair(location, hash_text(query), hash_text(document), query, document, is_duplicate)
 
 
-def _parse_pair(location: FileLocation, fields: list[str]) -> _Pair:
+def _parse_pair(location: FileLocation, fields: list[str]) -> _QqpPair:
     for name in fields[:3]:
         if not (name.isascii() and name.isdecimal()):
             raise UserError(str(location), f"invalid id {quote_text(name)}", "a whole number")
     _, query, document, query_text, document_text, label = fields
-    return _Pair(location, query, document, query_text, document_text, _parse_label(location, COLUMNS[-1], label))
+    return _QqpPair(location, query, document, query_text, document_text, _parse_label(location, COLUMNS[-1], label))
 
 
 def _parse_label(location: FileLocation, name: str, label: str) -> bool:
@@ -158,6 +155,6 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     return {"train": first} | ({} if dev is None else {"dev": dev}) | {"test": labelled[-1]}
 
 
-TASK = Task(read_dataset, get_source_version, allowed_overlap=1, split_settings=("dev_share",))
+TASK = Task(read_dataset, readers.make_source_version(_find_files), allowed_overlap=1, reads_dev_share=True)
 """The task qqp, which allows any overlap of splits: a question with several duplicates is in several pairs, and the
 pairs may be in different splits."""

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from tests.trainables.data.protocols import use_protocol
 from trainables.data.negatives.base import PoolError, Query
 from trainables.data.negatives.bm25 import Bm25Sampler, compute_term_weights, tokenize_stemmed
 from trainables.data.tasks.docstrings import read_dataset
@@ -24,10 +25,10 @@ NOTHING = np.array([], dtype=np.int64)
 
 
 def index(folder: Path, texts: list[str], **changes: object) -> Bm25Sampler:
-    made = SamplerSettings.model_validate(changes)
     (folder / "00000").mkdir(parents=True, exist_ok=True)
-    Bm25Sampler.build(folder / "00000", texts, made)
-    return Bm25Sampler(folder, made, len(texts))
+    with use_protocol(**changes):
+        Bm25Sampler.build(folder / "00000", texts, SamplerSettings())
+        return Bm25Sampler(folder, SamplerSettings(), len(texts))
 
 
 @given(corpora, words, st.floats(0.1, 3), st.floats(0, 1))
@@ -66,13 +67,9 @@ def test_scores_with_the_idf_of_lucene_are_those_of_plain_loops(
     assert ((found > 0) == [bool(set(document) & set(query)) for document in corpus]).all()
 
 
-def test_a_preset_is_the_keys_that_it_stands_for() -> None:
-    keys = {"k1": 0.9, "b": 0.4, "words": "stemmed", "idf": "lucene", "paper_code": True, "keep_query_text": True}
-    preset = SamplerSettings.model_validate({"preset": "wsls-paper"})
-    assert preset == SamplerSettings.model_validate(keys)
-    assert preset.model_dump() == SamplerSettings.model_validate(keys).model_dump()
-    assert "preset" not in preset.model_dump()
-    assert SamplerSettings.model_validate({"preset": "wsls-paper", "k1": 1.2}).k1 == 1.2
+def test_the_preset_of_the_paper_is_its_code() -> None:
+    expected = (0.9, 0.4, "lucene", "stemmed", True, True, "min-max")
+    assert SamplerSettings(preset="wsls-paper").protocol == expected
 
 
 def test_scores_and_top_ten_of_real_docstrings_are_those_of_rank_bm25(tmp_path: Path) -> None:

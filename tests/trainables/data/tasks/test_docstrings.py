@@ -21,6 +21,13 @@ CASES = {
     "if 1:\n    def f():\n        'F.'\nelse:\n    def g():\n        'G.'": {"f": "F.", "g": "G."},
     "try:\n    x = 1\nexcept OSError:\n    def f():\n        'F.'": {"f": "F."},
     "def f(:\n    'No syntax.'": {},
+    'class A:\n    """A:\n\n        def f():\n            cut = 1\n    """': {
+        "A": "A:\n\n        def f():\n            cut = 1\n    "
+    },
+    'def f(a=(1, "):"), b={2: 3}) -> "a:b":  # c\n    x = """\ndef g():\n    \'G.\'\n"""\ndef h():\n    "H."': {
+        "h": "H."
+    },
+    "def f():\n    x = [\n1]\n# a comment\n    y = 2\nclass A:\n    'A.'": {"A": "A."},
 }
 
 

@@ -1,4 +1,4 @@
-"""The key that takes the candidates that a file lists, and their number."""
+"""A study whose candidates are those that a file lists takes their number, too."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from study.config.loader import load_study
 from tests.trainables.data.fixtures import WRITERS, write_lines
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.tasks import get_task
-from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
+from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
 STUDY = """
@@ -20,16 +20,19 @@ task.path = "{path}"
 """
 
 
+GIVEN = ["task.sampler.name=given", "task.evaluation_sampler.name=given"]
+
+
 def write_study(folder: Path, name: str = "dialogues") -> str:
     WRITERS[name](folder)
     (folder / "study.toml").write_text(STUDY.format(path=folder).replace('"dialogues"', f'"{name}"'))
     return str(folder / "study.toml")
 
 
-def test_the_key_is_short_for_the_three_that_it_sets(tmp_path: Path) -> None:
+def test_the_number_of_candidates_is_that_of_the_files(tmp_path: Path) -> None:
     path = write_study(tmp_path)
-    short = load_study(path, ["task.listed_candidates=true"])
-    long = load_study(path, ["task.candidates=3", "task.sampler.name=given", "task.evaluation_sampler.name=given"])
+    short = load_study(path, GIVEN)
+    long = load_study(path, [*GIVEN, "task.candidates=3"])
     assert short.task.model_dump() == long.task.model_dump()
     assert short.task.candidates == 3
     assert short.task.train_negatives is None
@@ -41,7 +44,7 @@ def test_training_may_have_another_number(tmp_path: Path) -> None:
     path = write_study(tmp_path)
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     write_lines(tmp_path / "train.tsv", (line for i, line in enumerate(lines) if i % 3 < 2))
-    task = load_study(path, ["task.listed_candidates=true"]).task
+    task = load_study(path, GIVEN).task
     assert (task.candidates, task.train_negatives) == (3, 1)
     table = prepare_data(task, tmp_path / "cache").read_candidates("train")
     assert (table.groupby("query_id").size() == 2).all()
@@ -53,14 +56,14 @@ def test_different_numbers_are_named_and_a_number_of_the_users_goes(split: str, 
     with (tmp_path / f"{split}.tsv").open("a") as file:
         file.write("1\tOne more?\tYes.\n0\tOne more?\tNo.\n")
     with pytest.raises(UserError) as error:
-        load_study(path, ["task.listed_candidates=true"])
+        load_study(path, GIVEN)
     where, keys = (
         ("dev and test", "candidates") if split == "test" else ("train", "candidates and task.train_negatives")
     )
     numbers = "3 (8 x), 2 (1 x)" if split == "test" else "2 (16 x), 1 (1 x) responses of label 0"
-    found = f"task.listed_candidates: true, but the contexts of {where} list {numbers}"
-    assert str(error.value) == f"{found}; expected one number for all, or task.{keys} as well"
-    task = load_study(path, ["task.listed_candidates=true", "task.candidates=3"]).task
+    found = f"task.candidates: none, but the contexts of {where} list {numbers}"
+    assert str(error.value) == f"{found}; expected one number for all, or task.{keys}"
+    task = load_study(path, [*GIVEN, "task.candidates=3"]).task
     assert (task.candidates, task.sampler.name, task.evaluation_sampler.name) == (3, "given", "given")
 
 
@@ -80,18 +83,9 @@ def test_the_numbers_are_those_of_the_collection_itself(tmp_path: Path) -> None:
         assert n_listed == len(rows) - (split == "train") * sum(row.split == split for row in collection.qrels)
 
 
-def test_other_tasks_and_other_samplers_are_refused_in_one_line(tmp_path: Path) -> None:
-    path = write_study(tmp_path, "hard-negatives")
-    with pytest.raises(UserError, match=r"^task\.listed_candidates: true; expected task\.candidates as well, since"):
-        load_study(path, ["task.listed_candidates=true"])
-    with pytest.raises(UserError) as error:
-        load_study(path, ["task.listed_candidates=true", "task.candidates=3", "task.evaluation_sampler.name=bm25"])
-    expected = "expected none, since task.listed_candidates takes the candidates that the source lists"
-    assert str(error.value) == f"command line: task.evaluation_sampler.name: 'bm25'; {expected}"
-
-
-def test_a_sampler_keeps_its_other_settings(tmp_path: Path) -> None:
-    values = {"listed_candidates": True, "sampler": {"weak_label": "bm25"}}
-    task = RankerTaskSettings.model_validate(values)
-    assert task.sampler == SamplerSettings(name="given", weak_label="bm25")
-    assert task.evaluation_sampler.name == "given"
+def test_other_tasks_and_other_samplers_keep_the_default(tmp_path: Path) -> None:
+    metric = "analysis.metric=R10@1"
+    for name, overrides in (("hard-negatives", GIVEN), ("dialogues", GIVEN[:1])):
+        task = load_study(write_study(tmp_path / name, name), [*overrides, metric]).task
+        assert isinstance(task, RankerTaskSettings)
+        assert task.candidates == 10

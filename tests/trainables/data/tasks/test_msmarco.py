@@ -7,7 +7,7 @@ import pytest
 
 from tests.trainables.data.fixtures import TOPICS, WRITERS, read, write_lines, write_trec_dl
 from trainables.data.ranking_preparation import prepare_data
-from trainables.data.tasks import Qrel, get_task
+from trainables.data.tasks import Qrel
 from trainables.specs.ranking_task import EvaluationSamplerSettings, RankerTaskSettings
 from trainables.utils.errors import UserError
 
@@ -94,7 +94,7 @@ def test_a_missing_file_of_candidates_is_named(tmp_path: Path) -> None:
 def test_halves_of_the_development_set_leave_no_share(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         read(WRITERS["msmarco"](tmp_path).model_copy(update={"dev_share": 0.1}))
-    expected = "none, since dev and test are the halves of the development set; or task.test_set as well"
+    expected = "none, since dev and test are the halves of the development set; or the task trec-dl-2019"
     assert str(error.value) == f"task.dev_share: 0.1; expected {expected}"
 
 
@@ -112,7 +112,7 @@ def test_trecs_own_qrels_and_topics(year: str, counts: int, relevant: int, queri
     passages = {line.split()[2] for line in (tmp_path / names[0]).read_text().splitlines()}
     with (tmp_path / "collection.tsv").open("a") as file:  # the passages themselves are not at hand
         file.writelines(f"{name}\tpassage {name}\n" for name in passages)
-    collection = get_task("msmarco").read_dataset(given.model_copy(update={"test_set": f"trec-dl-{year}"}))
+    collection = read(given.model_copy(update={"name": f"trec-dl-{year}"}))
     test = [row for row in collection.qrels if row.split == "test"]
     assert len(test) == counts
     assert sum(row.grade >= 2 for row in test) == relevant

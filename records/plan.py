@@ -1,0 +1,294 @@
+"""The analysis plan, which was declared before the first test score existed."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from trainables.metrics import FirstStage, get_measure
+
+_SYMBOLS = {"epsilon": "ε"}
+Phase = Literal["search", "confirmed", "test"]
+"""Purpose of scores: choosing a configuration, judging that choice with fresh seeds, comparing the chosen."""
+
+
+HYPERPARAMETERS = (
+    "epsilon", "schedule", "switch", "end", "rate", "a", "b", "learning_rate", "pacing", "score", "delta", "duration",
+    "temperature",
+)  # fmt: skip
+"""Hyperparameters of plans that name none."""
+
+
+class PlannedFamily(BaseModel):
+    """Comparisons that are corrected together: pairs (system, baseline), each by every one of `metrics`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    correction: str = "bonferroni"
+    comparisons: tuple[tuple[str, str], ...]
+    metrics: tuple[str, ...] = ()
+    """Metrics of the comparisons. If empty, the plan's metric."""
+    split: Literal["dev", "test"] = "test"
+    """Split that the systems are compared on; "dev" is the split of the search."""
+
+    @property
+    def phase(self) -> Phase:
+        """Phase whose scores are compared."""
+        return "test" if self.split == "test" else "search"
+
+    def format_pairs(self) -> str:
+        """Format the pairs, grouped by baseline.
+
+        Example:
+            >>> PlannedFamily(name="variants", comparisons=(("LS", "BERT"), ("T-LS", "BERT"))).format_pairs()
+            'LS and T-LS with BERT'
+        """
+        against: dict[str, list[str]] = {}
+        for system, baseline in self.comparisons:
+            against.setdefault(baseline, []).append(system)
+        return "; ".join(f"{_join_names(names)} with {baseline}" for baseline, names in against.items())
+
+
+class ComparedSystem(BaseModel):
+    """System that is one value of a hyperparameter of its variant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    variant: str
+    value: float | str
+
+
+class ComparedHyperparameter(BaseModel):
+    """Hyperparameter with one system for each of its values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hyperparameter: str
+    systems: dict[str, ComparedSystem]
+    """The systems of these values by name; variants without the hyperparameter are absent."""
+
+
+class MarkGroup(NamedTuple):
+    """Comparisons with one mark.
+
+    Attributes:
+        baseline: what the systems are compared with, in words.
+        pairs: pairs (system, baseline).
+    """
+
+    baseline: str
+    pairs: tuple[tuple[str, str], ...]
+
+    @property
+    def only_baseline(self) -> str | None:
+        """The baseline of all pairs; None if they have several."""
+        names = {baseline for _, baseline in self.pairs}
+        return names.pop() if len(names) == 1 else None
+
+
+class Budgets(BaseModel):
+    """Limits of a search. None means no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    hours: float | None = None
+    gpu_hours: float | None = None
+
+
+class Plan(BaseModel):
+    """The analysis plan of a study. Keys that are not listed here are allowed.
+
+    Example:
+        >>> family = {"name": "variants", "comparisons": [("LS", "BERT"), ("T-LS", "BERT")]}
+        >>> plan = Plan(
+        ...     study="demo", task="toy", alpha=0.05, seeds=(1, 2), metric="R10@1", systems=("BERT", "LS", "T-LS"),
+        ...     families=(family,),
+        ... )
+        >>> plan.headline.correction, plan.get_split("test"), plan.strength
+        ('bonferroni', 'test', 'epsilon')
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    study: str
+    version: int = 1
+    task: str
+    alpha: float = Field(gt=0, lt=1)
+    seeds: tuple[int, ...]
+    """Seeds of the search: every configuration is judged over them on the search split."""
+    confirm_seeds: tuple[int, ...] = ()
+    """Fresh seeds, with which the chosen configurations are trained again. Test scores are then from these runs."""
+    group_size: int | None = Field(default=None, ge=2)
+    """Number of fresh seeds a group of a sequential confirmation. If None, all fresh seeds are run."""
+    looks_taken: int | None = None
+    """Number of looks after which the sequential confirmation stopped. No plan contains it; it follows from scores."""
+    scorer_seed: int | None = None
+    """Seed of the scoring run, which computes difficulty scores and belongs to no system. If None, there is none."""
+    metric: str
+    unit: str = "query"
+    """Unit that the metric has a value for, and that the statistics are over."""
+    margin: float | None = Field(default=None, gt=0)
+    """Differences below it do not matter. If None, no comparison is called equivalent."""
+    seed_variance: Literal["own", "pooled"] = "own"
+    """Variation between seeds in the tests for new queries and new seeds: of each comparison, or of its family."""
+    hyperparameters: tuple[str, ...] = Field(HYPERPARAMETERS, min_length=1)
+    """Hyperparameters in which configurations may differ, in the order in which searches suggest them. The first is the
+    strength, which a schedule changes.
+    """
+    pruning: Literal["race"] | None = None
+    budgets: Budgets = Budgets()
+    search_split: str = "dev"
+    test_split: str = "test"
+    systems: tuple[str, ...] = Field(min_length=1)
+    expected_queries: dict[str, int] = {}
+    families: tuple[PlannedFamily, ...] = Field(min_length=1)
+    compared: ComparedHyperparameter | None = None
+    """Hyperparameter with one system for each of its values. If None, each variant is one system."""
+    label_noise: str | None = None
+    """Noise in the training labels, in words. If None, there is none."""
+    first_stage: FirstStage | None = None
+    """First stage that retrieved the candidates. If None, they were sampled, with the relevant documents among them."""
+    data: dict[str, Any] | None = None
+    """Counts of the prepared data, and the distribution of its weak labels."""
+
+    @property
+    def all_systems(self) -> list[str]:
+        """The systems in the plan's order, then those that only comparisons name, such as BM25."""
+        named = [name for family in self.families for pair in family.comparisons for name in reversed(pair)]
+        return list(dict.fromkeys([*self.systems, *named]))
+
+    @property
+    def mark_groups(self) -> list[MarkGroup]:
+        """Pairs of the headline's family whose differences have the same mark, and what they are compared with.
+
+        The first group has the first comparison of each system, and is what the conclusion is about. The second has the
+        others.
+        """
+        first = dict(reversed(self.headline.comparisons))
+        groups = (
+            [pair for pair in self.headline.comparisons if (first[pair[0]] == pair[1]) == is_first]
+            for is_first in (True, False)
+        )
+        return [MarkGroup(self._describe_baselines(pairs), tuple(pairs)) for pairs in groups if pairs]
+
+    @property
+    def mark_baselines(self) -> list[str]:
+        """Baselines of `mark_groups`, in words."""
+        return [group.baseline for group in self.mark_groups]
+
+    def _describe_baselines(self, pairs: Sequence[tuple[str, str]]) -> str:
+        """Describe the baselines of some pairs; with several of them, each with its systems."""
+        against: dict[str, list[str]] = {}
+        for system, baseline in pairs:
+            variant = self.get_variant(baseline)
+            name = baseline
+            if self.compared and variant not in (baseline, self.get_variant(system)):
+                name = f"{variant} with the same {self.compared.hyperparameter}"
+            against.setdefault(name, []).append(system)
+        if len(against) == 1:
+            return next(iter(against))
+        return "; ".join(f"{name} for {_join_names(systems)}" for name, systems in against.items())
+
+    def get_variant(self, system: str) -> str:
+        """Return the variant that a system is a value of, or the system's own name if it is none."""
+        known = self.compared.systems if self.compared else {}
+        return known[system].variant if system in known else system
+
+    @property
+    def is_correlation(self) -> bool:
+        """True if the metric is a correlation over a whole split. Its values of the units are pseudo-values."""
+        return get_measure(self.metric).sts_correlation is not None
+
+    @property
+    def is_reranking(self) -> bool:
+        """True if candidates of queries are ranked."""
+        return self.unit == "query"
+
+    @property
+    def candidates(self) -> str:
+        """The candidates of the evaluated queries, in words; empty if pairs of sentences are evaluated."""
+        if self.first_stage:
+            return f"{self.first_stage.source}, none added"
+        return "sampled, the relevant documents among them" if self.is_reranking else ""
+
+    @property
+    def strength(self) -> str:
+        """The hyperparameter that a schedule changes."""
+        return self.hyperparameters[0]
+
+    @property
+    def symbol(self) -> str:
+        """Name of the strength in tables and figures."""
+        return _SYMBOLS.get(self.strength, self.strength.replace("_", " "))
+
+    @property
+    def headline(self) -> PlannedFamily:
+        """The family that the report's conclusion is about: the first one on the test split by the plan's metric."""
+        by_metric = (family for family in self.test_families if self.metric in self.get_family_metrics(family))
+        return next(by_metric, self.families[0])
+
+    @property
+    def test_families(self) -> list[PlannedFamily]:
+        """The families that compare on the test split."""
+        return [family for family in self.families if family.phase == "test"]
+
+    def get_family_metrics(self, family: PlannedFamily) -> tuple[str, ...]:
+        """Return the metrics that a family compares by."""
+        return family.metrics or (self.metric,)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics of all families, in their order, and the plan's own metric."""
+        named = [name for family in self.families for name in self.get_family_metrics(family)]
+        return list(dict.fromkeys([*named, self.metric]))
+
+    def adapt_to_unit(self, text: str) -> str:
+        """Replace "query" in a text by the unit of the statistics."""
+        return adapt_to_unit(text, self.unit)
+
+    def is_exploratory(self, pair: tuple[str, str]) -> bool:
+        """Return whether a comparison was added when test scores existed."""
+        return list(pair) in (self.model_extra or {}).get("exploratory", [])
+
+    def get_split(self, phase: Phase) -> str:
+        """Return the split that the scores of a phase are on."""
+        return self.test_split if phase == "test" else self.search_split
+
+    def get_seeds(self, phase: Phase) -> tuple[int, ...]:
+        """Return the seeds that the scores of a phase are over; without confirmation, those of the search."""
+        if phase == "search" or not self.confirm_seeds:
+            return self.seeds
+        return self.confirm_seeds[: self.looks[self.looks_taken - 1]] if self.looks_taken else self.confirm_seeds
+
+    def stop_after(self, looks: int) -> "Plan":
+        """Return the plan of a sequential study that stopped after a number of looks: its later seeds do not count."""
+        return self.model_copy(update={"looks_taken": looks})
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Number of fresh seeds at each look at the test scores; one look at all of them unless there are groups.
+
+        Example:
+            >>> family = {"name": "variants", "comparisons": [("LS", "BERT")]}
+            >>> settings = {"study": "demo", "task": "toy", "alpha": 0.05, "metric": "R10@1", "systems": ("BERT", "LS")}
+            >>> seeds = {"seeds": (1, 2), "confirm_seeds": (101, 102, 103, 104, 105), "group_size": 2}
+            >>> Plan(**settings, **seeds, families=(family,)).looks
+            (2, 4, 5)
+        """
+        total = len(self.confirm_seeds or self.seeds)
+        return (*range(self.group_size, total, self.group_size), total) if self.group_size else (total,)
+
+
+def adapt_to_unit(text: str, unit: str) -> str:
+    """Replace "query" in a text by another unit of the statistics.
+
+    Example:
+        >>> adapt_to_unit("1000 queries", "pair")
+        '1000 pairs'
+    """
+    return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")
+
+
+def _join_names(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

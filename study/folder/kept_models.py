@@ -1,0 +1,19 @@
+"""Final weights of chosen runs in the study's folder: `models/<id of the run>/`, in the format of a checkpoint."""
+
+from pathlib import Path
+
+from trainables.storage import open_storage
+from trainables.storage.base import Storage
+
+MODELS_FOLDER = "models"
+"""Folder of the kept weights in the folder of a study."""
+
+
+def open_kept_models(folder: Path) -> Storage:
+    """Return the storage of a study's kept weights, which need not exist yet."""
+    return open_storage(str(folder / MODELS_FOLDER))
+
+
+def is_model_kept(folder: Path, run_id: str) -> bool:
+    """Return whether the study's folder has the final weights of a run."""
+    return open_kept_models(folder).exists(run_id)

@@ -1,0 +1,81 @@
+"""Token ids of texts: those of a tokenizer, and the arrays that processes map and share. Loads numpy alone."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from trainables.utils.arrays import Ints
+from trainables.utils.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Ids = npt.NDArray[np.int32]
+_NO_LIMIT = 10**9
+"""Tokens that no text has. With this limit, unlike without one, the tokenizer does not warn of long texts."""
+
+
+@dataclass(frozen=True)
+class TokenizedTexts:
+    """Token ids of texts: sentences, or pairs of a query and a document."""
+
+    flat: Ids
+    """(tokens,) Token ids of all texts, one after another."""
+    offsets: Ints
+    """(texts + 1,) Text r is `flat[offsets[r]:offsets[r + 1]]`."""
+    starts: npt.NDArray[np.integer]
+    """(texts,) Position in each text from which on tokens have the type 1; the end if there are none."""
+    n_truncated: int = 0
+    """Number of texts that were truncated."""
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """(texts,) Number of tokens of each text, including special tokens."""
+        lengths: Ints = np.diff(self.offsets)
+        return lengths
+
+    def get_ids(self, row: int) -> Ids:
+        """Return the token ids of a text, shape (lengths[row],)."""
+        return self.flat[self.offsets[row] : self.offsets[row + 1]]
+
+
+def encode_texts(
+    tokenizer: "PreTrainedTokenizerBase", texts: list[str], length: int | None, side: str = "right"
+) -> list[Ids]:
+    """Return the token ids of texts without special tokens, cut to `length` at a side.
+
+    The tokenizer itself cuts them, because it warns of long texts otherwise.
+    """
+    tokenizer.truncation_side = side
+    encoded = tokenizer(
+        texts,
+        add_special_tokens=False,
+        truncation=True,
+        max_length=_NO_LIMIT if length is None else length,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+    )["input_ids"]
+    return [np.asarray(ids, dtype=np.int32) for ids in encoded]
+
+
+def get_special_tokens(tokenizer: "PreTrainedTokenizerBase", n_texts: int) -> list[Ids]:
+    """Return the special tokens that a tokenizer adds before, between and after one text or two.
+
+    They are taken from an example.
+
+    Raises:
+        UserError: If the tokenizer is not a fast one.
+    """
+    if not tokenizer.is_fast:
+        raise UserError("model.name", type(tokenizer).__name__, "a model with a fast tokenizer")
+    example = tokenizer(*"ab"[:n_texts])
+    ids, parts = np.asarray(example["input_ids"], dtype=np.int32), example.sequence_ids(0)
+    edges = [edge for text in range(n_texts) for edge in (parts.index(text), len(parts) - parts[::-1].index(text))]
+    return [ids[start:end] for start, end in zip([0, *edges[1::2]], [*edges[::2], len(parts)], strict=True)]
