@@ -105,17 +105,19 @@ def is_known(key: str, value: str) -> bool:
 def test_options_are_keys_of_a_study_that_take_their_defaults(section: Choice) -> None:
     for key in section.keys:
         assert is_known(key, "x")
-    names = [*section.registry.options]
+    owners = dict.fromkeys(section.registry.options, section.settings)
     for entry in section.registry.entries:
-        names += [*entry.options, *(entry.settings.model_fields if entry.settings else ())]
-    fields = {f"{section.table}.{name}": name for name in names}
+        owners |= dict.fromkeys(entry.options, section.settings)
+        if entry.settings:
+            owners |= dict.fromkeys(entry.settings.model_fields, entry.settings)
+    fields = {f"{section.table}.{name}": name for name in owners}
     assert {option.key for option in section.list_options()} == fields.keys()
     for option in section.list_options():
         assert is_known(option.key, option.default)
         assert option.meaning
         name = fields[option.key]
-        default = section.settings.model_fields[name].default
-        assert getattr(section.settings.model_validate({name: default}), name) == default
+        default = owners[name].model_fields[name].default
+        assert getattr(owners[name].model_validate({name: default}), name) == default
 
 
 def test_a_docstring_belongs_to_the_field_above_it() -> None:

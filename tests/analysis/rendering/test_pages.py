@@ -136,7 +136,7 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
         record["summary"] |= {"seconds": 100.0 * number, "instances_reused": 160}
         path.write_text(json.dumps(record))
     for path in sorted(tmp_path.glob("runs/*/test.json"))[:2]:
-        path.write_text(json.dumps({"summary": {"test/seconds": 750.0}}))
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"summary": {"test/seconds": 750.0}}))
     found = build_report_data(read_records(tmp_path))
     spent = compute_cost(found.results)
     assert (spent.runs, spent.failed, spent.trained, spent.shared) == (7, 1, 7 * 640, 7 * 160)
@@ -161,7 +161,6 @@ def test_one_seed_is_said_to_say_nothing_of_others_and_a_late_comparison_to_be_l
         assert "on new queries, paired t-test" in text
         assert "One seed: the comparisons are for new queries" in text
     assert "Mean ± standard deviation over 1 seed." in others[1]
-    assert found.sample_size is None
     section = build_runs_section(found)
     states = {row[section.header.index("W&B run")]: row[section.header.index("state")] for row in section.rows}
     assert len(states) == len(made)
