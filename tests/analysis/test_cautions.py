@@ -93,7 +93,7 @@ def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
 
 def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
-    kind = "cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0"
+    kind = "cpu, x86_64-Vendor-avx2, trained in fp32, scored in fp32, 1 thread a trial, torch 2.13.0"
     for text in _texts(report_of(tmp_path, runs))[1:]:
         assert re.search(rf"machine( \| |</td>\s*<td[^>]*>){re.escape(kind)}", text)
     _change_ls(tmp_path / "study", "environment", instruction_set="aarch64-Other-sve")

@@ -59,7 +59,7 @@ def test_the_report_of_each_source_names_model_data_settings_date_and_commit(stu
         "| negatives | 9 |",
         "| date | 2026-07-31 |",
         "| commit | 0123abc+ |",
-        "| machine | cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0 |",
+        "| machine | cpu, x86_64-Vendor-avx2, trained in fp32, scored in fp32, 1 thread a trial, torch 2.13.0 |",
     ]
     for name, results in {"records": read_records(study), "W&B": read_wandb_files(study)}.items():
         write_texts(results, tmp_path / name)
@@ -278,5 +278,5 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_bad_records_are_one_line(records: Path, damage: str) -> None:
     DAMAGES[damage](records)
     with pytest.raises(UserError) as error:
-        read_records(records)
+        per_query(read_records(records), "dev", "R10@1")
     assert "\n" not in str(error.value)
