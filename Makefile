@@ -18,7 +18,7 @@ test: lint
 # What is slow and rare, in parts of at most half an hour on two cores: make test-long PART="faults files". Without PART
 # all of them; -k goes on after a part that failed.
 LONG.distribution := tests/test_distribution.py
-LONG.encoders := tests/faults/test_exports.py
+LONG.encoders := tests/benchmarks/test_gpu.py tests/faults/test_exports.py
 LONG.faults := tests/faults/test_cluster.py tests/faults/test_driver.py tests/faults/test_leaks.py \
 	tests/faults/test_sequential.py tests/faults/test_suite.py tests/faults/test_trials.py
 LONG.files := tests/faults/test_damaged_files.py tests/faults/test_disk.py

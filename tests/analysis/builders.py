@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from analysis import figures
+from analysis.data.results import Results
+from analysis.readers.results import read_records
+from analysis.report import Report, write_report
+from analysis.stats.comparison import Comparison
+from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.checksums import hash_file
 from trainables.utils.hashing import hash_json
 
@@ -30,9 +37,9 @@ STATISTICS: dict[str, Any] = {
     ],
     "legend": "Words are separated by white space.",
 }
-"""Of the data, with a mean that is whole, which W&B returns as an integer."""
+"""Statistics of the data; one mean is whole, which W&B returns as an integer."""
 SETUP = {"model": "org/bert", "data": "docstrings: texts", "date": "2026-07-31", "commit": "0123abc+"}
-"""Of the start, next to the plan."""
+"""What a start writes next to the plan."""
 SETTINGS: dict[str, Any] = {
     "model": {"name": "sha256:0123456789abcdef", "num_layers": None, "frozen_layers": 3, "max_length": 40},
     "task": {
@@ -44,7 +51,7 @@ SETTINGS: dict[str, Any] = {
     "training": {"instances": 8192, "batch_size": 32, "learning_rate": 5e-6, "negatives": 9},
     "search": {"learning_rate": [1e-5, 2e-5]},
 }
-"""Of a plan, by section: those that the report shows."""
+"""Settings that the report shows, by section of the plan."""
 ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}
 TRAINED = {
     "training": {
@@ -95,7 +102,7 @@ class Made:
     scores: dict[str, pd.DataFrame] = field(default_factory=dict)
     metric: str = "R10@1"
     truncated: int = 0
-    """Of 1,300 texts."""
+    """Number of the 1,300 texts that are cut."""
 
     @property
     def configuration(self) -> str:
@@ -249,3 +256,28 @@ def write_records(
                 run.scores["test"].to_parquet(place / "test_scores.parquet", index=False)
                 tested = {"state": "finished", "config": record["config"], "summary": {f"test/{run.metric}": 0.5}}
                 (place / "test.json").write_text(json.dumps(tested))
+
+
+def analyse(folder: Path, runs: list[Made], queries: pd.DataFrame | None = None, **changes: Any) -> ReportData:
+    """Write the records of a study whose plan has these changes, and analyse them."""
+    write_records(folder, plan_of(runs, **changes), runs, queries=queries)
+    return build_report_data(read_records(folder))
+
+
+def report_of(folder: Path, runs: list[Made], **changes: Any) -> Report:
+    """Write the records of a study whose plan has these changes, and its report, to study and report in a folder."""
+    write_records(folder / "study", plan_of(runs, **changes), runs)
+    return write_texts(read_records(folder / "study"), folder / "report")
+
+
+def write_texts(results: Results, folder: Path) -> Report:
+    """Write a report without figures, which take longest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "draw_figures", lambda *_: [])
+        return write_report(results, folder)
+
+
+def get_comparison(analysis: ReportData, system: str, baseline: str) -> Comparison:
+    """Return the comparison of two systems."""
+    (found,) = (c for c in analysis.comparisons if (c.system, c.baseline) == (system, baseline))
+    return found

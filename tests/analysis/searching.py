@@ -49,10 +49,7 @@ def searched(
     """BERT fixed, LS with its four strengths, T-LS with so many proposals; proposals of T-LS dropped after a seed, or
     failed, by number. The first proposal is the untuned default."""
     rng = np.random.default_rng(3)
-    wanted = {
-        "LS": [{"epsilon": 0.2}, *({"epsilon": e} for e in (0.1, 0.3, 0.4))],
-        "T-LS": _spread(proposals, rng),
-    }
+    wanted = {"LS": [{"epsilon": 0.2}, *({"epsilon": e} for e in (0.1, 0.3, 0.4))], "T-LS": _spread(proposals, rng)}
     runs = [Made("BM25", None, 0.6, tested=True, role="baseline")]
     fixed = [("BERT", 1.5), ("untrained", 0.0)]
     for name, quality in fixed:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from analysis.data.cautions import format_caption
 from analysis.readers.results import read_records
-from analysis.report import Report, write_report
-from tests.analysis.builders import DATA, plan_of, study_runs, write_records
+from analysis.report import Report
+from tests.analysis.builders import DATA, plan_of, report_of, study_runs, write_records, write_texts
 from tests.analysis.similarity import encoder_plan, encoder_runs
 from trainables.metrics import RERANKING_NOTE
 
@@ -16,23 +16,20 @@ _SHORT = "Scores are of re-ranking candidates that contain the relevant document
 
 
 def test_the_report_says_in_which_precision_scores_were_computed(tmp_path: Path) -> None:
-    runs = study_runs()
-    write_records(tmp_path / "study", plan_of(runs), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
-    assert "Scores computed in fp32." in (report.folder / "table.md").read_text()
-    assert "Scores computed in fp32." in report.text
-
-
-def test_a_dev_precision_of_its_own_is_told(tmp_path: Path) -> None:
-    runs = study_runs()
-    write_records(tmp_path / "study", plan_of(runs), runs)
+    found = report_of(tmp_path, study_runs(grid=False))
+    assert "Scores computed in fp32." in (found.folder / "table.md").read_text()
+    assert "Scores computed in fp32." in found.text
     for path in (tmp_path / "study").glob("runs/*/record.json"):
         record = json.loads(path.read_text())
         if training := record["config"]["specification"].get("training"):
             training["precision"] = "bf16"
             path.write_text(json.dumps(record))
-    text = write_report(read_records(tmp_path / "study"), tmp_path / "report").text
-    assert "Scores computed in fp32 (dev: bf16)." in text
+    assert "Scores computed in fp32 (dev: bf16)." in write_again(tmp_path).text
+
+
+def write_again(folder: Path) -> Report:
+    """The report of `report_of` from records that have changed."""
+    return write_texts(read_records(folder / "study"), folder / "report")
 
 
 def _texts(report: Report) -> list[str]:
@@ -50,9 +47,7 @@ def _change_ls(folder: Path, part: str, **values: str | int) -> None:
 
 
 def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path) -> None:
-    runs = [replace(run, truncated=1040) for run in study_runs(grid=False)]
-    write_records(tmp_path / "study", plan_of(runs), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    report = report_of(tmp_path, [replace(run, truncated=1040) for run in study_runs(grid=False)])
     cut = "1040 of 1300 pairs (80.0 %) lose text to model.max_length = 40."
     for text in _texts(report):
         assert text.count(RERANKING_NOTE) == text.count(cut) == 1  # the note; captions have it in LaTeX only
@@ -64,31 +59,25 @@ def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path
         assert r"1040 of 1300 pairs (80.0 \%) lose text to model.max\_length = 40." in caption
 
 
-def test_of_a_few_texts_that_are_cut_nothing_is_said(tmp_path: Path) -> None:
-    runs = [replace(run, truncated=129) for run in study_runs(grid=False)]
-    write_records(tmp_path / "study", plan_of(runs), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+def test_nothing_is_said_of_a_few_texts_that_are_cut(tmp_path: Path) -> None:
+    report = report_of(tmp_path, [replace(run, truncated=129) for run in study_runs(grid=False)])
     assert all("lose text" not in text for text in [*_texts(report), (report.folder / "table.tex").read_text()])
 
 
 def test_every_form_of_the_report_says_that_training_labels_were_wrong(tmp_path: Path) -> None:
-    runs, noise = study_runs(grid=False), "20 % of the labels are flipped"
-    for number, plan in enumerate((plan_of(runs, label_noise=noise), plan_of(runs))):
-        write_records(tmp_path / f"study{number}", plan, runs)
-        report = write_report(read_records(tmp_path / f"study{number}"), tmp_path / f"report{number}")
-        captions = (report.folder / "table.tex").read_text()
-        times = 1 - number
+    noise = "20 % of the labels are flipped"
+    for times, own in ((1, {"label_noise": noise}), (0, {})):
+        report = report_of(tmp_path / str(times), study_runs(grid=False), **own)
         assert [text.count(f"Trained with label noise: {noise}.") for text in _texts(report)] == [times] * 3
+        captions = (report.folder / "table.tex").read_text()
         assert (r"Trained with label noise: 20 \% of the labels are flipped." in captions) == bool(times)
 
 
 def test_the_report_names_the_teacher_whose_scores_were_learned(tmp_path: Path) -> None:
-    runs = study_runs(grid=False)
-    write_records(tmp_path / "study", plan_of(runs), runs)
     told = "LS learned the scores of a teacher (task.teacher, a file whose SHA-256 begins with 0123456789abcdef), "
-    assert all(told not in text for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "none")))
+    assert all(told not in text for text in _texts(report_of(tmp_path, study_runs(grid=False))))
     _change_ls(tmp_path / "study", "variant", teacher="0123456789abcdef")
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    report = write_again(tmp_path)
     assert [text.count(told) for text in _texts(report)] == [1] * 3
     assert told in (report.folder / "table.tex").read_text()
 
@@ -96,8 +85,7 @@ def test_the_report_names_the_teacher_whose_scores_were_learned(tmp_path: Path) 
 def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
     runs = [replace(run, truncated=1300) for run in encoder_runs()]
     write_records(tmp_path / "study", encoder_plan(runs), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
-    for text in _texts(report):
+    for text in _texts(write_again(tmp_path)):
         assert RERANKING_NOTE not in text
         assert _SHORT not in text
         assert "1300 of 1300 sentences (100.0 %) lose text to model.max_length = 40." in text
@@ -105,14 +93,13 @@ def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
 
 def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
-    write_records(tmp_path / "study", plan_of(runs), runs)
-    kind = "cpu, x86_64-Vendor-avx2, trained in bf16, scored in fp32, 1 thread a trial, torch 2.13.0"
-    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report"))[1:]:
+    kind = "cpu, x86_64-Vendor-avx2, trained in fp32, scored in fp32, 1 thread a trial, torch 2.13.0"
+    for text in _texts(report_of(tmp_path, runs))[1:]:
         assert re.search(rf"machine( \| |</td>\s*<td[^>]*>){re.escape(kind)}", text)
     _change_ls(tmp_path / "study", "environment", instruction_set="aarch64-Other-sve")
     others = sum(run.variant not in ("LS", "BM25") for run in runs)
     told = f"{kind.replace('x86_64-Vendor-avx2', 'aarch64-Other-sve')} (3 runs); {kind} ({others} runs)."
-    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+    for text in _texts(write_again(tmp_path)):
         assert f"Runs are from 2 kinds of machine, and the last digits of scores depend on the kind: {told}" in text
 
 
@@ -120,21 +107,19 @@ def test_runs_of_an_older_arithmetic_are_from_the_same_machine(tmp_path: Path) -
     runs = study_runs(grid=False)
     write_records(tmp_path / "study", plan_of(runs), runs)
     _change_ls(tmp_path / "study", "environment", arithmetic=4)
-    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+    for text in _texts(write_again(tmp_path)):
         assert "Runs are from 2 versions of the project's arithmetic" in text.replace("&#39;", "'")
         assert "; version 4 (3 runs)." in text
         assert "kinds of machine" not in text
 
 
 def test_the_report_tells_of_overlaps_and_of_queries_that_were_merged(tmp_path: Path) -> None:
-    runs = study_runs(grid=False)
     overlaps = [
         {"split": "dev", "other": "train", "unit": "queries", "of": 40, "texts": 4, "ids": 1},
         {"split": "test", "other": "dev", "unit": "queries", "of": 60, "texts": 1, "ids": 0},
     ]
     data = DATA | {"overlaps": overlaps, "repeated": 40}
-    write_records(tmp_path / "study", plan_of(runs, data=data), runs)
-    for text in _texts(write_report(read_records(tmp_path / "study"), tmp_path / "report")):
+    for text in _texts(report_of(tmp_path, study_runs(grid=False), data=data)):
         assert (
             "Splits overlap: 4 of 40 development queries (10 %) are training queries too (1 by id, 4 by text)" in text
         )

@@ -15,7 +15,6 @@ from analysis.data.score_table import build_score_table
 from analysis.readers.score_files import read_score_file
 from analysis.rendering.cells import format_comparisons, format_p_value
 from analysis.stats.comparison import ComparisonSettings
-from tests.study.command import call
 from trainables.utils.errors import UserError
 
 SCORINGS = ("random", "turns", "words U", "words R", "sigma_SM", "sigma_BM25", "BERT_pred", "BERT_loss")
@@ -87,22 +86,12 @@ def test_what_is_found_is_what_was_put_in() -> None:
     assert found["T-LS"].verdict == "better"
     assert found["T-LS"].difference == pytest.approx(0.1, abs=0.02)
     assert found["LS"].verdict == "equivalent"
-    assert found["LS"].equivalence_p is not None
-    assert found["LS"].equivalence_p < 0.05 < found["LS"].adjusted["bonferroni"]  # type: ignore[operator]
+    assert found["LS"].equivalence_p < 0.05 < found["LS"].adjusted["bonferroni"]
     for one in found.values():
         assert one.target == "both"
-        assert one.wins_ties_losses is not None
         assert sum(one.wins_ties_losses) == 60
-        assert one.interval is not None
-        assert one.interval[0] < one.difference < one.interval[1]  # type: ignore[operator]
+        assert one.interval[0] < one.difference < one.interval[1]
         assert len(one.each_seed) == 4
-
-
-def test_corrections_stand_side_by_side_and_are_statsmodels() -> None:
-    found = compare(made(seed=2)).comparisons
-    raw = [c.targets["both"].p for c in found]  # type: ignore[union-attr]
-    for name, oracle in (("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")):
-        assert [c.adjusted[name] for c in found] == pytest.approx(multipletests(raw, method=oracle)[1], abs=1e-10)
 
 
 def test_the_usual_test_is_scipys_over_queries_corrected_by_statsmodels() -> None:
@@ -122,14 +111,6 @@ def test_the_usual_test_is_scipys_over_queries_corrected_by_statsmodels() -> Non
     assert "usual test" not in format_result(alone)  # it is the headline test there
 
 
-def test_a_comparison_that_could_not_be_made_counts_in_the_usual_test() -> None:
-    frame = made()
-    found = compare(frame[(frame["system"] != "LS") | (frame["seed"] != 2)], ["BERT"]).comparisons
-    assert [c.adjusted_queries["bonferroni"] is None for c in found] == [True, False]
-    assert found[1].targets["queries"] is not None
-    assert found[1].adjusted_queries["bonferroni"] == pytest.approx(2 * found[1].targets["queries"].p)
-
-
 def test_with_one_seed_only_new_queries_are_asked_about() -> None:
     frame = made(seeds=1)
     compared = compare(frame, ["BERT"])
@@ -138,8 +119,10 @@ def test_with_one_seed_only_new_queries_are_asked_about() -> None:
     for c in compared.comparisons:
         assert c.targets["both"] is c.targets["seeds"] is None
         oracle = stats.ttest_rel(by_name[c.system], by_name["BERT"])
-        assert c.targets["queries"].p == pytest.approx(oracle.pvalue, rel=1e-7)  # type: ignore[union-attr]
+        assert c.targets["queries"].p == pytest.approx(oracle.pvalue, rel=1e-7)
     assert "it says nothing about new seeds" in format_result(compared)
+    assert "better (these runs)" in format_result(compared)
+    assert "undecided (" not in format_result(compared)
 
 
 def test_seeds_that_are_copies_of_each_other_count_as_one() -> None:
@@ -169,14 +152,6 @@ def test_seeds_that_are_copies_of_each_other_count_as_one() -> None:
     assert "copies" not in format_result(compare(frame, ["BERT"]))
 
 
-def test_a_verdict_of_one_seed_says_that_it_is_about_these_runs() -> None:
-    frame = made(queries=200)
-    once = format_result(compare(frame[frame["seed"] == 0], ["BERT"]))
-    assert "better (these runs)" in once
-    assert "undecided (" not in once
-    assert "better (" not in format_result(compare(frame, ["BERT"]))
-
-
 def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
     frame = made()
     lacking = frame[~((frame["system"] == "LS") & (frame["seed"] == 2))]
@@ -185,7 +160,7 @@ def test_an_incomplete_system_is_named_counts_and_is_not_averaged() -> None:
     assert by_name["LS"].difference is None
     assert by_name["LS"].verdict == "not compared"
     assert by_name["T-LS"].comparisons == 2
-    raw = by_name["T-LS"].targets["both"].p  # type: ignore[union-attr]
+    raw = by_name["T-LS"].targets["both"].p
     assert by_name["T-LS"].adjusted["bonferroni"] == pytest.approx(2 * raw)
     assert "not compared: LS lacks seed 2" in format_result(compared)
 
@@ -208,15 +183,6 @@ def test_pooled_seeds_are_chosen_by_an_option_and_described(tmp_path: Path) -> N
     ]
 
 
-def test_a_system_without_seeds_is_not_pooled() -> None:
-    """Its row is repeated for every seed, so its seeds say nothing about the others."""
-    frame = made()
-    frame.loc[frame["system"] == "BERT", "seed"] = np.nan
-    once = frame.drop_duplicates(["system", "seed", "query"])
-    assert all(c.target == "both" and c.pooled is None for c in
-               compare(once, ["BERT"], ComparisonSettings(seeds="pooled")).comparisons)  # fmt: skip
-
-
 def test_a_test_in_vain_is_said_beside_its_p_value() -> None:
     settings = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
     few, enough = (format_result(compare(made(seeds=count), ["BERT"], settings)) for count in (5, 9))
@@ -227,33 +193,26 @@ def test_a_test_in_vain_is_said_beside_its_p_value() -> None:
     assert "cannot reach" not in enough
 
 
-def test_the_command_prints_what_it_found(tmp_path: Path) -> None:
+def test_the_command_prints_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made().to_csv(tmp_path / "s.csv", index=False)
-    done = call("analysis.compare", tmp_path, "s.csv", "--baseline", "BERT", "--margin", ".05")
-    assert done.returncode == 0, done.stderr
-    assert "2 comparisons at 0.05, bonferroni" in done.stdout
-    assert "standard deviations of one system, beyond what all systems share: seeds 0.0" in done.stdout
-    assert "the variation between seeds is estimated with 6 degrees of freedom" in done.stdout
-    lines = [line.split() for line in done.stdout.splitlines() if line.strip().startswith(("LS ", "T-LS "))]
+    assert main([str(tmp_path / "s.csv"), "--baseline", "BERT", "--margin", ".05"]) == 0
+    out = capsys.readouterr().out
+    assert "2 comparisons at 0.05, bonferroni" in out
+    assert "standard deviations of one system, beyond what all systems share: seeds 0.0" in out
+    assert "the variation between seeds is estimated with 6 degrees of freedom" in out
+    lines = [line.split() for line in out.splitlines() if line.strip().startswith(("LS ", "T-LS "))]
     assert [line[-1] for line in lines] == ["equivalent", "better", "a", "b"]  # verdicts, then groups
 
 
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("system,score\na,1\nb,2\n", [], "no column value"),
         ("system,seed,value\na,1,high\nb,1,2\n", [], "data row 1: value 'high'; expected a finite number"),
-        ("system,seed,value\na,1,1\na,1,1\nb,1,2\n", [], "data row 2: system a, seed 1 occurs twice"),
-        ("system,seed,query,value\na,1,q,1\nb,1,q,2\n", [], "one seed and one query; expected several"),
         ("system,seed,value\na,1,1\nb,1,2\n", [], "one seed and one query; expected several"),
         ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--baseline", "B"], "baseline: B; expected one of a, b"),
         ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--alpha", "5"], "--alpha: 5.0; expected"),
         ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--margin", "inf"], "--margin: inf; expected"),
-        (
-            "system,seed,value\na,1,1e200\nb,1,2\na,2,1\nb,2,2\n",
-            [],
-            "data row 1: value 1e+200; expected a finite number",
-        ),
+        ("system,seed,value\na,1,1e200\nb,1,2\na,2,1\nb,2,2\n", [], "data row 1: value 1e+200; expected"),
         ("system,seed,value\na,1,1e-9\nb,1,2e-9\na,2,0\nb,2,0\n", [], "no value beyond 2e-09; expected values of"),
     ],
 )
@@ -324,25 +283,6 @@ def test_what_the_command_line_does_not_know_gets_one_line(capsys: pytest.Captur
     told = capsys.readouterr().err
     assert told.startswith("analysis.compare: command line: argument --correction: invalid choice: 'none'")
     assert told.count("\n") == 1
-
-
-def test_systems_that_are_surely_apart_are_told_apart() -> None:
-    """So surely that Satterthwaite's p is too small for a number: queries differ, seeds agree."""
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"seed": np.repeat(range(10), 2000), "query": np.tile(range(2000), 10)})
-    worse, better = (
-        frame.assign(system=name, value=mean + np.tile(rng.normal(0, 0.2, 2000), 10) + rng.normal(0, 0.01, len(frame)))
-        for name, mean in (("A", 0.2), ("B", 0.7))
-    )
-    (found,) = compare(pd.concat([worse, better]), ["A"]).comparisons
-    assert found.verdict == "better"
-    assert found.targets["both"].p < 1e-15  # type: ignore[union-attr]
-
-
-def test_a_folder_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made().to_csv(tmp_path / "s.csv", index=False)
-    assert main([str(tmp_path / "s.csv"), "--json", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_json_replaces_neither_an_input_nor_a_file_of_somebody_else(

@@ -10,7 +10,7 @@ import ir_measures
 import pandas as pd
 import pytest
 
-from analysis.compare import compare, main, read_runs
+from analysis.compare import main
 from tests.analysis.trec import write_qrels, write_runs
 from tests.study.command import called
 
@@ -50,12 +50,6 @@ def test_runs_are_compared_as_the_table_of_their_values(
     assert table == capsys.readouterr().out
     assert of_runs.read_bytes() == of_table.read_bytes()
     assert {row["target"] for row in json.loads(of_runs.read_text())} == {"both"}
-
-
-def test_the_frame_of_runs_is_compared_in_python(tmp_path: Path) -> None:
-    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
-    found = compare(read_runs(qrels, runs, "AP"), ["bm25"]).comparisons
-    assert found == compare(oracle(qrels, runs, "AP"), ["bm25"]).comparisons
 
 
 def test_compressed_runs_and_predictions_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,50 +106,16 @@ def content(name: str, text: str | bytes) -> Callable[[Path], None]:
 BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
     "repeated document": ("b.run", RUN + "q01 Q0 d0 2 1.0 t\n", "b.run, line 3: document d0 twice for query q01"),
     "score is a word": ("b.run", RUN.replace("1.0", "high"), "b.run, line 2: score 'high'; expected a finite number"),
-    "score is a truth value": ("b.run", RUN.replace("1.0", "True"), "b.run, line 2: score 'True'"),
-    "score is nan": ("b.run", RUN.replace("1.0", "NaN"), "b.run, line 2: score 'NaN'"),
-    "score is infinite": ("b.run", RUN.replace("2.0", "-inf"), "b.run, line 1: score '-inf'"),
-    "score is too large": (
-        "b.run",
-        RUN.replace("2.0", "1e39"),
-        "b.run, line 1: score '1e39'; expected a finite",
-    ),
-    "score with a comma": ("b.run", RUN.replace("2.0", "2,0"), "b.run, line 1: score '2,0'"),
-    "column missing": (
-        "b.run",
-        RUN + "\nq01 Q0 d2 1 2.0\n",
-        "b.run, line 4: fields: 5; expected 'query Q0",
-    ),
-    "column too many": ("b.run", "q01 Q0 the doc 1 2.0 t\n" + RUN, "b.run, line 1: fields: 7; expected a run"),
     "no common query": ("b.run", "1 Q0 d0 1 2.0 t\n", "no query of "),
     "empty run": ("b.run", "", "b.run: no lines; expected a run"),
-    "blank lines": ("b.run", "\n  \n\n", "b.run: no lines"),
-    "empty gzip": ("b.run", gzip.compress(b""), "b.run: no lines"),
-    "binary": ("b.run", bytes(range(256)) * 4, "b.run, line 1: a control character, b'\\x00'; expected a run"),
-    "lone carriage return": ("b.run", RUN.replace("\n", "\r"), "b.run, line 1: a control character, b'\\r'"),
-    "not UTF-8": (
-        "b.run",
-        RUN.encode() + b"q\xe4 Q0 d 1 1 t\n",
-        "b.run, line 3: not UTF-8; expected UTF-8 text; iconv",
-    ),
-    "UTF-16": ("b.run", RUN.encode("utf-16"), "b.run, line 1: a control character"),
     "damaged gzip": ("b.run", gzip.compress(RUN.encode() * 99)[:40], "b.run: a damaged gzip file"),
-    "changed gzip": ("b.run", gzip.compress(RUN.encode())[:-5] + b"12345", "b.run: a damaged gzip file"),
     "broken JSON": ("b.run", '{"q01": {"d0": 1}', "b.run, line 1: no JSON"),
     "means of MTEB": ("b.run", '{"task_name": "x", "scores": {}}', "expected one ranking"),
     "means of an evaluator": ("b.run", "epoch,steps,MAP\n1,-1,0.5\n", "b.run, line 1: fields: 1; expected a run"),
     "qrels as a run": ("b.run", QRELS, "b.run, line 1: fields: 4; expected a run"),
     "run as qrels": ("qrels", RUN, "qrels, line 1: fields: 6; expected TREC qrels"),
     "grade is no integer": ("qrels", QRELS.replace("d1 1", "d1 0.5"), "qrels, line 2: grade '0.5'; expected a whole"),
-    "grade is hexadecimal": ("qrels", QRELS.replace("d1 1", "d1 0x1"), "qrels, line 2: grade '0x1'"),
-    "grade is a word": ("qrels", QRELS.replace("d0 1", "d0 yes"), "qrels, line 1: grade 'yes'"),
-    "grade is too large": (
-        "qrels",
-        QRELS.replace("d0 1", "d0 2000000000"),
-        "a whole number, 1,000,000 at most",
-    ),
     "two grades": ("qrels", QRELS + "q01 0 d0 2\n", "line 3: grade 2 of document d0 for query q01, but 1 before"),
-    "qrels with a header": ("qrels", "query-id corpus-id score\n", "qrels, line 1: fields: 3; expected TREC qrels"),
     "empty qrels": ("qrels", "", "qrels: no lines; expected TREC qrels"),
 }
 
@@ -181,10 +141,7 @@ def check_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
 
 BAD_ARGUMENTS: dict[str, tuple[str, str]] = {
     "nothing": ("", "command line: nothing; expected SCORES.csv, or --qrels with --runs"),
-    "both": (
-        "s.csv --qrels qrels --runs a=a.run b=b.run",
-        "s.csv and --qrels, --runs; expected scores, or --qrels with",
-    ),
+    "both": ("s.csv --qrels qrels --runs a=a.run b=b.run", "s.csv and --qrels, --runs; expected scores, or --qrels"),
     "no qrels": ("--runs a=a.run b=b.run", "command line: --runs; expected SCORES.csv, or --qrels with --runs"),
     "no runs": ("--qrels qrels", "command line: --qrels; expected SCORES.csv, or --qrels with --runs"),
     "no sign": ("--qrels qrels --runs a.run b=b.run", "--runs: 'a.run'; expected NAME=FILE"),

@@ -1,6 +1,5 @@
 """The pilots that find a recipe: they train without the queries that they rank, and take a study of a suite."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -53,14 +52,17 @@ def test_a_pilot_trains_without_the_queries_that_it_ranks(
 
 
 @pytest.mark.slow
-def test_a_suite_needs_the_key_of_a_study(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.recipe", "evidence-losses", "--rates", "1e-4", "--instances", "40"]
-    result = subprocess.run(
-        command, capture_output=True, text=True, env={"QQP": str(tmp_path), "PATH": ""}, check=False
-    )
-    assert result.returncode == 2
-    assert len(result.stderr.splitlines()) == 1
-    assert "expected one study of the suite: qqp, docstrings" in result.stderr
+def test_a_suite_needs_the_key_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from benchmarks import recipe
+
+    monkeypatch.setenv("QQP", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["recipe", "evidence-losses", "--rates", "1e-4", "--instances", "40"])
+    assert recipe.main() == 2
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert "expected one study of the suite: qqp, docstrings" in told
 
 
 @pytest.mark.parametrize(("strengths", "strength"), [("[0.1, 0.2, 0.4]", 0.2), ("[0.4]", 0.4)])

@@ -5,14 +5,7 @@ import pytest
 
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings
 from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test, get_alpha_shares
-from benchmarks.statistics.sequential import (
-    ALPHA,
-    COMPARISONS,
-    NOISES,
-    compute_unit,
-    draw_differences,
-    run_families,
-)
+from benchmarks.statistics.sequential import ALPHA, COMPARISONS, NOISES, compute_unit, draw_differences, run_families
 from benchmarks.statistics.simulation import Squares, estimate_here, rejections
 
 LOOKS = (3, 6, 9)

@@ -1,7 +1,5 @@
 """Laws of every difficulty score, through the functions that others call."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from tests.trainables.difficulty.small import vectors_of
 from trainables.curriculum.scores import DIFFICULTY_SCORES
 from trainables.data.ranking_dataset import RankingDataset
-from trainables.data.tasks import SPLITS, get_task
+from trainables.data.tasks import get_task
 from trainables.difficulty.cache import compute_text_difficulties
 
 ROOT = Path(__file__).parents[2]
@@ -58,17 +56,3 @@ def test_lengths_do_not_count_separators_as_words(dialogues: RankingDataset) -> 
     for name, value in table.items():
         plain = [word for word in text[name].split() if "_SEP]" not in word]
         assert value == pytest.approx(len(plain) / text[name].count("_SEP]"), abs=1e-9)
-
-
-def test_the_registry_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, trainables.curriculum as c; assert len(c.DIFFICULTY_SCORES) == 9\n"
-        "print([m for m in ('torch', 'scipy', 'pandas', 'numpy', 'transformers') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
-def test_difficulty_is_by_split_in_the_order_of_candidates(dialogues: RankingDataset) -> None:
-    table = compute_text_difficulties("words_responses", dialogues)
-    assert list(dict.fromkeys(table["split"])) == list(SPLITS)

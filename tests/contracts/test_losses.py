@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers.cross_encoder import CrossEncoder, losses
 from torch import Tensor
@@ -101,7 +101,7 @@ def query_loss(loss: str, name: str, z: Tensor, labels: list[float], scores: lis
 
 
 @pytest.mark.parametrize("noisy", [False, True], ids=["one relevant", "any labels"])
-@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.9])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
 @pytest.mark.parametrize(("loss", "distribution"), CELLS)
 def test_value_and_gradient_are_those_of_a_plain_loop(
     loss: str, distribution: str, epsilon: float, noisy: bool
@@ -199,37 +199,9 @@ def test_lce_with_uniform_smoothing_is_torchs_label_smoothing(epsilon: float, se
     torch.testing.assert_close(make("lce", "uniform").compute_sum(z, given_, epsilon), oracle)
 
 
-def test_weak_supervision_with_epsilon_one_distils_the_sampler() -> None:
-    given_ = supervision()
-    z = logits("lce", (5, 4))
-    smoothed = Objective("lce", "weak_supervision", temperature=2.0).compute_sum(z, given_, 1.0)
-    distilled = Objective("kl", temperature=2.0).compute_sum(z, given_, 0.0)
-    gradients = [torch.autograd.grad(value, z)[0] for value in (smoothed, distilled)]
-    torch.testing.assert_close(*gradients)
-
-
-@given(seed=st.integers(0, 100), epsilon=st.floats(0.01, 0.99))
-def test_one_and_two_logits_agree_on_the_same_log_odds(seed: int, epsilon: float) -> None:
-    given_, z = supervision(seed=seed), logits("cross_entropy", (5, 4), seed)
-    odds = (z[..., 1] - z[..., 0])[..., None]
-    for name in ("uniform", "weak_supervision", "relaxation"):
-        two, one = (
-            make("cross_entropy", name).compute_sum(z, given_, epsilon),
-            make("binary_cross_entropy", name).compute_sum(odds, given_, epsilon),
-        )
-        torch.testing.assert_close(two, one)
-
-
-@pytest.mark.parametrize("loss", [name for name in LOSSES if LOSSES[name].is_per_query])
-def test_only_differences_between_the_candidates_of_a_query_matter(loss: str) -> None:
-    given_, z = supervision(), logits(loss, (5, 4))
-    moved = z + torch.arange(5.0, dtype=torch.float64)[:, None, None]
-    objective = make(loss, "uniform")
-    torch.testing.assert_close(objective.compute_sum(moved, given_, 0.3), objective.compute_sum(z, given_, 0.3))
-
-
 @pytest.mark.parametrize(("loss", "distribution"), CELLS)
 @given(seed=st.integers(0, 50))
+@settings(max_examples=10)
 def test_parts_of_a_batch_add_up_to_it(loss: str, distribution: str, seed: int) -> None:
     given_, z = supervision(seed=seed, noisy=True), logits(loss, (5, 4), seed)
     objective = make(loss, distribution)

@@ -1,9 +1,7 @@
 """A plug-in adds to every registry; its code is part of what uses it, and of nothing else."""
 
 import importlib
-import inspect
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -334,9 +332,3 @@ def test_a_plugin_is_listed_swept_and_accepted_without_torch(tmp_path: Path) -> 
     done = run_with(EXAMPLE, tmp_path, "-m", "study.run", *arguments)
     assert done.returncode == 0, done.stderr
     assert "power:\n    values: [1.0, 3.0]" in (tmp_path / "sweeps" / "t-ls.yaml").read_text("utf-8")
-
-
-def test_a_function_is_still_a_function_after_it_is_registered(plugins: Path) -> None:
-    write(plugins, POWER.replace("NAME", "power"))
-    load_plugins(["mine"])
-    assert list(inspect.signature(sys.modules["mine"].power).parameters) == ["epsilon", "seen", "total", "power"]

@@ -113,11 +113,6 @@ def test_no_schedule_ever_rises(name, epsilon, steps):
     assert later <= earlier + 1e-12
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
-def test_every_schedule_begins_with_epsilon(name):
-    assert SCHEDULES[name](0.3, 0, 1000, **get_defaults(name)) == pytest.approx(0.3)
-
-
 @given(shares, st.integers(0, 1000), st.floats(0.1, 3), st.floats(0.5, 5), st.floats(0.5, 5))
 def test_the_decays_are_their_formulas(epsilon, seen, number, a, b):
     """The oracles: interpolation, torch's cosine annealing, scipy's Beta distribution."""

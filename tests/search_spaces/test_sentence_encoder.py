@@ -81,8 +81,6 @@ def test_a_second_stage_without_noise_goes_on_from_the_first() -> None:
         ("model.pooling=max", "'cls' or 'mean'"),
         ("training.temperature=0", "greater than 0"),
         ("trainable=ranker", "one of cross-encoder, sentence-encoder"),
-        ('trainable=["a"]', "one of cross-encoder, sentence-encoder"),
-        ("trainable=3", "one of cross-encoder, sentence-encoder"),
     ],
 )
 def test_a_mistake_is_told_in_a_line(override: str, told: str) -> None:

@@ -16,13 +16,7 @@ from trainables.specs.trial import TrialSpec
 BATCH_SIZE, BATCHES = 8, 4
 TOTAL = BATCHES * BATCH_SIZE
 FORK_POINTS = (BATCH_SIZE, 2 * BATCH_SIZE, 3 * BATCH_SIZE)
-TRAINING = {
-    "instances": TOTAL,
-    "batch_size": BATCH_SIZE,
-    "learning_rate": 1e-3,
-    "evaluations": 2,
-    "precision": "fp32",
-}
+TRAINING = {"instances": TOTAL, "batch_size": BATCH_SIZE, "learning_rate": 1e-3, "evaluations": 2, "precision": "fp32"}
 
 SIMCSE = NoiseSmoothing()
 GS = NoiseSmoothing(distribution="gaussian", multiple=3.0, weight=1.0)

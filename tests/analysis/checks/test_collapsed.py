@@ -8,10 +8,8 @@ import pandas as pd
 
 from analysis.checks.collapsed import find_outlying_seeds
 from analysis.compare import compare, format_result
-from analysis.readers.results import read_records
-from analysis.report import write_report
 from analysis.stats.comparison import ComparisonSettings
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.builders import Made, get_comparison, report_of, scores, study_runs
 
 
 def _collapse(run: Made) -> Made:
@@ -22,8 +20,7 @@ def _collapse(run: Made) -> Made:
 
 def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_path: Path) -> None:
     runs = [_collapse(run) for run in study_runs((1, 2, 3, 4, 5), grid=False)]
-    write_records(tmp_path / "study", plan_of(runs, seeds=[1, 2, 3, 4, 5]), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    report = report_of(tmp_path, runs, seeds=[1, 2, 3, 4, 5])
     (seed,) = report.analysis.outlying_seeds
     assert (seed.system, seed.seed, seed.metric, seed.mean, seed.is_worse) == ("T-LS", 3, "R10@1", 0.0, True)
     warning = "T-LS seed 3 looks collapsed: R10@1 0.0000, its other seeds "
@@ -31,7 +28,6 @@ def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_p
         assert (tmp_path / "report" / name).read_text().count(warning) == count
     assert report.text.count(warning) == 1
     section = report.analysis.by_seed
-    assert section is not None
     marked = [
         (row[0], name) for row in section.rows for name, cell in zip(section.header, row, strict=True) if "†" in cell
     ]
@@ -39,14 +35,13 @@ def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_p
     assert r"\dagger" in (tmp_path / "report" / "table.tex").read_text()
     named = {(c.system, c.baseline) for c in report.analysis.comparisons if c.outlying_seeds}
     assert named == {("T-LS", "BERT"), ("T-WSLS", "T-LS")}
-    (own,) = (c for c in report.analysis.comparisons if (c.system, c.baseline) == ("T-LS", "BERT"))
-    assert own.as_dict()["outlying_seeds"] == [{"system": "T-LS", "seed": 3, "looks_collapsed": True}]
+    assert get_comparison(report.analysis, "T-LS", "BERT").as_dict()["outlying_seeds"] == [
+        {"system": "T-LS", "seed": 3, "looks_collapsed": True}
+    ]
 
 
 def test_a_report_without_one_says_nothing(tmp_path: Path) -> None:
-    runs = study_runs(grid=False)
-    write_records(tmp_path / "study", plan_of(runs), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    report = report_of(tmp_path, study_runs(grid=False))
     assert report.analysis.outlying_seeds == []
     assert not any("collapsed" in (tmp_path / "report" / name).read_text() for name in ("report.html", "table.md"))
     assert all(c.as_dict()["outlying_seeds"] == () for c in report.analysis.comparisons)

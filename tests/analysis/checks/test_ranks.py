@@ -10,10 +10,8 @@ import pytest
 
 from analysis.checks.ranks import _compare_pairs, _name_group, assign_letters, compute_rank_intervals, rank_systems
 from analysis.compare import compare, format_result
-from analysis.readers.results import read_records
-from analysis.report import write_report
 from analysis.stats.comparison import ComparisonSettings
-from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.builders import report_of, study_runs
 
 
 def _matrix(count: int, different: list[tuple[int, int]]) -> np.ndarray:
@@ -82,7 +80,7 @@ def test_all_true_ranks_are_in_their_intervals_at_once() -> None:
     gains, rng = {"A": 0.06, "B": 0.03, "C": 0.03, "D": 0.0}, np.random.default_rng(11)
     true = {name: (1 + sum(g > own for g in gains.values()), sum(g >= own for g in gains.values()))
             for name, own in gains.items()}  # fmt: skip
-    studies, right, sharp = 300, 0, 0
+    studies, right, sharp = 80, 0, 0
     for _ in range(studies):
         found = rank_systems(_draw(rng, gains), ComparisonSettings())
         right += all(own.best <= true[own.system][0] and true[own.system][1] <= own.worst for own in found)
@@ -122,9 +120,7 @@ def test_compared_scores_have_groups_without_the_incomplete_and_the_same_verdict
 
 
 def test_the_report_has_the_groups_of_the_headline_in_every_form(tmp_path: Path) -> None:
-    runs = study_runs(grid=False)
-    write_records(tmp_path / "study", plan_of(runs), runs)
-    report = write_report(read_records(tmp_path / "study"), tmp_path / "report")
+    report = report_of(tmp_path, study_runs(grid=False))
     ranks = report.analysis.ranks
     assert {own.system for own in ranks} == {"BERT", "LS", "T-LS", "WSLS", "T-WSLS"}
     assert ranks[0].system == "T-WSLS"

@@ -86,16 +86,10 @@ def test_ids_with_blanks_are_escaped_in_both_files(tmp_path: Path) -> None:
         assert {line[2] for line in fields} == {f"a%20d{number}" for number in range(10)}
 
 
-def test_a_run_that_only_tells_difficulties_is_left_out(tmp_path: Path) -> None:
-    runs = [Made("BERT", seed, 1.0, scores={"dev": scores("dev", 2, 1.0, seed)}, role=role)
-            for seed, role in ((1, "baseline"), (0, "scorer"))]  # fmt: skip
-    write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
-    written = export_trec(read_records(tmp_path / "study"), tmp_path / "trec")
-    assert {path.name for path in written} == {"dev.qrels", f"BERT-seed-1-{runs[0].id}.run"}
-
-
-def test_failed_runs_are_left_out(tmp_path: Path) -> None:
-    runs = [Made("BERT", 1, 1.0, scores={"dev": scores("dev", 2, 1.0, 1)}), Made("LS", 1, 1.0, 0.1, state="failed")]
+def test_failed_runs_and_those_that_only_tell_difficulties_are_left_out(tmp_path: Path) -> None:
+    frame = scores("dev", 2, 1.0, 1)
+    own = [Made("BERT", seed, 1.0, scores={"dev": frame}, role=role) for seed, role in ((1, "baseline"), (0, "scorer"))]
+    runs = [*own, Made("LS", 1, 1.0, 0.1, state="failed")]
     write_records(tmp_path / "study", plan_of(runs, seeds=[1]), runs)
     written = export_trec(read_records(tmp_path / "study"), tmp_path / "trec")
     assert {path.name for path in written} == {"dev.qrels", f"BERT-seed-1-{runs[0].id}.run"}
@@ -153,12 +147,10 @@ def test_mistakes_of_the_command_are_one_line(
     results: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, folder = f"output.folder={tmp_path / 'study'}", str(tmp_path / "trec")
+    inside = str(tmp_path / "study" / "plan.json" / "trec")
     for arguments, part in [
         ([place, "--export-trec", str(tmp_path)], "a new or an empty folder"),
-        (
-            [place, "--export-trec", str(tmp_path / "study" / "plan.json" / "trec")],
-            "expected a folder that can be created",
-        ),
+        ([place, "--export-trec", inside], "expected a folder that can be created"),
         ([f"output.folder={tmp_path / 'nowhere'}", "--export-trec", folder], "a study that has been run"),
     ]:
         assert main(["quick", *arguments]) == 2

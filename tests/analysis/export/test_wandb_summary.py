@@ -10,20 +10,15 @@ import pytest
 from analysis.export.wandb_summary import build_wandb_summary, make_comparison_key, make_system_key
 from analysis.readers.results import read_records
 from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import Made, plan_of, study_runs, write_records
+from tests.analysis.builders import analyse, get_comparison, study_runs, write_records
 from tests.analysis.searching import searched
 
 WHAT = ("difference", "low", "high", "p", "p_corrected", "verdict")
 
 
-def _analyse(folder: Path, runs: list[Made], **changes: Any) -> ReportData:
-    write_records(folder, plan_of(runs, **changes), runs)
-    return build_report_data(read_records(folder))
-
-
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
-    return _analyse(tmp_path_factory.mktemp("study"), study_runs(grid=False))
+    return analyse(tmp_path_factory.mktemp("study"), study_runs(grid=False))
 
 
 def test_a_comparison_has_the_reports_numbers(analysis: ReportData) -> None:
@@ -32,7 +27,6 @@ def test_a_comparison_has_the_reports_numbers(analysis: ReportData) -> None:
         assert c.interval is not None
         assert c.target is not None
         test = c.targets[c.target]
-        assert test is not None
         expected = [c.difference, *c.interval, test.p, c.adjusted["bonferroni"], c.verdict]
         assert [found[make_comparison_key(c.system, c.baseline, what)] for what in WHAT] == expected
     assert found["comparison/T-WSLS vs BERT/verdict"] == "better"
@@ -40,12 +34,10 @@ def test_a_comparison_has_the_reports_numbers(analysis: ReportData) -> None:
 
 
 def test_pooled_seeds_are_in_the_numbers_of_a_comparison(analysis: ReportData, tmp_path: Path) -> None:
-    pooled = _analyse(tmp_path, study_runs(grid=False), seed_variance="pooled")
+    pooled = analyse(tmp_path, study_runs(grid=False), seed_variance="pooled")
     found, before = build_wandb_summary(pooled), build_wandb_summary(analysis)
     for c in [c for c in pooled.comparisons if c.family == "variants"]:
-        assert c.interval is not None
         test = c.targets["both"]
-        assert test is not None
         key = make_comparison_key(c.system, c.baseline, "p")
         assert (found[key], found[key[:-1] + "low"]) == (test.p, c.interval[0])
         assert found[key] != before[key]
@@ -57,7 +49,7 @@ def test_the_corrected_p_is_by_the_familys_own_correction(analysis: ReportData) 
         update={"families": (plan.families[0].model_copy(update={"correction": "bh"}), plan.families[1])}
     )
     found = build_wandb_summary(replace(analysis, results=replace(analysis.results, plan=changed)))
-    own = next(c for c in analysis.comparisons if (c.system, c.baseline) == ("LS", "BERT"))
+    own = get_comparison(analysis, "LS", "BERT")
     assert found["comparison/LS vs BERT/p_corrected"] == own.adjusted["bh"] != own.adjusted["bonferroni"]
 
 
@@ -71,8 +63,6 @@ def test_a_pair_of_two_families_is_that_of_the_first(analysis: ReportData) -> No
 def test_a_system_has_the_means_of_its_row(analysis: ReportData) -> None:
     found = build_wandb_summary(analysis)
     for row in analysis.table.rows:
-        assert row.dev is not None
-        assert row.test is not None
         assert found[make_system_key(row.system, "dev")] == row.dev[0]
         assert found[make_system_key(row.system, "test")] == row.test[0]
 
@@ -80,7 +70,7 @@ def test_a_system_has_the_means_of_its_row(analysis: ReportData) -> None:
 def test_a_failed_seed_costs_its_system_every_number_and_is_counted(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
     next(run for run in runs if run.variant == "LS" and run.seed == 2).state = "failed"
-    found = build_wandb_summary(_analyse(tmp_path, runs))
+    found = build_wandb_summary(analyse(tmp_path, runs))
     assert (found["failed_runs"], found["incomplete_configurations"]) == (1, 1)
     assert {name: found[make_system_key(name, "failed_runs")] for name in ("LS", "BERT")} == {"LS": 1, "BERT": 0}
     assert not {name for name in found if name.startswith(("comparison/LS vs", "system/LS/")) and "failed" not in name}
@@ -97,13 +87,13 @@ def test_untested_systems_have_no_test_mean(tmp_path: Path) -> None:
     runs = [replace(run, tested=False) for run in study_runs(grid=False)]
     for run in runs:
         run.scores = {"dev": run.scores["dev"]}
-    found = build_wandb_summary(_analyse(tmp_path, runs))
+    found = build_wandb_summary(analyse(tmp_path, runs))
     assert not [name for name in found if name.endswith("/test") or name.startswith("comparison/")]
 
 
 def test_cost_is_what_the_runs_tell_and_budgets_stand_where_there_are_some(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
-    analysis = _analyse(tmp_path, runs, budgets={"hours": 2.0, "gpu_hours": None})
+    analysis = analyse(tmp_path, runs, budgets={"hours": 2.0, "gpu_hours": None})
     found = build_wandb_summary(analysis)
     assert found["cost/hours"] == pytest.approx(1.5 * len(runs) / 3600)
     assert found["cost/instances"] == 640 * len(runs)
@@ -125,7 +115,7 @@ def test_hours_of_a_gpu_are_its_share_of_the_runs_that_had_one(analysis: ReportD
 
 
 def test_all_values_are_json_and_finite(tmp_path: Path) -> None:
-    found = build_wandb_summary(_analyse(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1]))
+    found = build_wandb_summary(analyse(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1]))
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert {type(value) for value in found.values()} <= {float, int, str, bool}
     first = found["comparison/T-WSLS vs BERT/difference"]

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from analysis.figures import compared, smoothing
-from analysis.readers.results import read_records
-from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from analysis.tables.main import ReportData
+from tests.analysis.builders import Made, analyse, scores, study_runs
 
 pytest.importorskip("matplotlib")
 VALUES = (0.1, 0.2, 0.4)
@@ -26,14 +25,13 @@ def analysis(tmp_path: Path) -> ReportData:
         run.scores = {split: scores(split, count, run.quality, key) for split, count in (("dev", 40), ("test", 60))}
     names = [f"{variant}-{value}" for variant in ("LS", "WSLS") for value in VALUES]
     systems = {name: {"variant": name.split("-")[0], "value": float(name.split("-")[1])} for name in names}
-    plan = plan_of(
+    return analyse(
+        tmp_path,
         runs,
         systems=["BERT", *names],
         families=[{"name": "variants", "comparisons": [[name, "BERT"] for name in names]}],
         compared={"hyperparameter": "epsilon", "systems": systems},
     )
-    write_records(tmp_path, plan, runs)
-    return build_report_data(read_records(tmp_path))
 
 
 def test_a_variant_is_a_line_through_the_test_scores_of_its_values(analysis: ReportData) -> None:

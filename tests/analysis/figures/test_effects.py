@@ -8,22 +8,19 @@ from typing import Any
 import pytest
 
 from analysis.figures import effects
-from analysis.readers.results import read_records
-from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import plan_of, study_runs, write_records
+from analysis.tables.main import ReportData
+from tests.analysis.builders import analyse, study_runs
 
 pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
-    folder, made = tmp_path_factory.mktemp("effects"), study_runs(grid=False)
-    write_records(folder, plan_of(made), made)
-    return build_report_data(read_records(folder))
+    return analyse(tmp_path_factory.mktemp("effects"), study_runs(grid=False))
 
 
 def _drawn(axis: Any) -> list[tuple[float, tuple[float, float], str]]:
-    """Of each comparison from above: difference, interval, marker."""
+    """Return difference, interval and marker of each comparison, from above."""
     bars = [line for line in axis.lines if line.get_marker() == "|"]
     points = [line for line in axis.lines if len(line.get_xdata()) == 1]
     return [
@@ -55,7 +52,7 @@ def test_comparisons_stand_with_those_of_their_baseline(analysis: ReportData) ->
 def test_every_verdict_has_its_own_marker_and_entry(analysis: ReportData) -> None:
     verdicts = ["better", "worse", "equivalent", "undecided"]
     made = [replace(c, verdict=v) for c, v in zip(analysis.comparisons, verdicts * 2, strict=False)]
-    figure = effects.plot_effects(replace(analysis, comparisons=made))  # type: ignore[type-var, unused-ignore]
+    figure = effects.plot_effects(replace(analysis, comparisons=made))
     markers = {marker for axis in figure.axes for *_, marker in _drawn(axis)}
     assert markers == {"^", "v", "s", "o"}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == verdicts
@@ -63,8 +60,7 @@ def test_every_verdict_has_its_own_marker_and_entry(analysis: ReportData) -> Non
 
 def test_an_incomplete_comparison_keeps_its_place(tmp_path: Path) -> None:
     made = [run for run in study_runs(seeds=(1, 2), grid=False) if (run.variant, run.seed) != ("LS", 2)]
-    write_records(tmp_path, plan_of(made, seeds=[1, 2]), made)
-    axis = effects.plot_effects(build_report_data(read_records(tmp_path))).axes[0]
+    axis = effects.plot_effects(analyse(tmp_path, made, seeds=[1, 2])).axes[0]
     assert len(axis.get_yticks()) == 5
     assert axis.texts[0].get_text() == "incomplete"
     assert len(_drawn(axis)) == 4

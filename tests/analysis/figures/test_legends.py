@@ -7,9 +7,7 @@ import pytest
 
 from analysis.figures.smoothing import plot_strength_sensitivity
 from analysis.figures.style import add_legend, subplots
-from analysis.readers.results import read_records
-from analysis.tables.main import build_report_data
-from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.builders import analyse, study_runs
 
 pytest.importorskip("matplotlib")
 
@@ -22,12 +20,12 @@ def get_places(figure: Any) -> tuple[Any, Any]:
     return figure.legends[-1].get_window_extent(), figure.bbox
 
 
-@pytest.mark.parametrize("variants", [["LS"], ["LS", "T-LS"], ["LS", "T-LS", "WSLS", "T-WSLS"]])
+@pytest.mark.parametrize("variants", [["LS"], ["LS", "T-LS", "WSLS", "T-WSLS"]])
 def test_the_legend_of_the_strengths_is_not_cut(variants: list[str], tmp_path: Path) -> None:
     runs = [run for run in study_runs() if run.variant in ("BERT", *variants)]
     family = {"name": "variants", "comparisons": [[name, "BERT"] for name in variants]}
-    write_records(tmp_path, plan_of(runs, systems=["BERT", *variants], families=[family]), runs)
-    legend, figure = get_places(plot_strength_sensitivity(build_report_data(read_records(tmp_path))))
+    analysis = analyse(tmp_path, runs, systems=["BERT", *variants], families=[family])
+    legend, figure = get_places(plot_strength_sensitivity(analysis))
     assert figure.x0 <= legend.x0 < legend.x1 <= figure.x1
     assert figure.y0 <= legend.y0
 

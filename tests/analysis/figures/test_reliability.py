@@ -11,7 +11,7 @@ from analysis.data.results import per_query
 from analysis.figures import reliability
 from analysis.readers.results import read_records
 from analysis.tables.main import build_report_data
-from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.builders import analyse, plan_of, study_runs, write_records
 from trainables.metrics import expected_calibration_error, reliability_curve
 from trainables.utils.errors import UserError
 
@@ -21,8 +21,7 @@ def test_a_system_is_its_chosen_configuration_with_all_seeds_on_test(tmp_path: P
     made = study_runs()
     broken = next(run for run in made if (run.variant, run.seed) == ("WSLS", 2) and run.tested)
     broken.scores["test"].loc[3, "score"] = np.nan
-    write_records(tmp_path, plan_of(made), made)
-    figure = reliability.plot_reliability(build_report_data(read_records(tmp_path)))
+    figure = reliability.plot_reliability(analyse(tmp_path, made))
     shown = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title().split(",")[0] for axis in shown] == ["BERT", "LS", "T-LS", "T-WSLS"]
     for axis in shown:
@@ -41,8 +40,7 @@ def test_without_test_scores_there_is_no_diagram(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     for run in made:
         run.scores.pop("test", None)
-    write_records(tmp_path, plan_of(made, seeds=[1]), made)
-    assert reliability.plot_reliability(build_report_data(read_records(tmp_path))) is None
+    assert reliability.plot_reliability(analyse(tmp_path, made, seeds=[1])) is None
 
 
 def test_a_single_logit_has_no_diagram_and_the_report_says_so(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_one_line_and_numbers_as_ids_are_read(tmp_path: Path) -> None:
         ('{"q1": {"d1": 1},\n "q2"', "line 2: no JSON"),
         (json.dumps(LINE) + "\nx", "Invalid JSON"),
         (json.dumps(LINE) + "\n" + json.dumps(LINE), "a document twice in a query"),
-        (LINE | {"results": LINE["results"] * 2}, "a document twice in a query"),  # type: ignore[operator]
+        (LINE | {"results": LINE["results"] * 2}, "a document twice in a query"),
         (LINE | {"results": [{"corpus_id": 7}]}, "results.0.score: Field required"),
         ({"query_id": 1, "query": "a", "positive": ["b"], "documents": ["b"]}, "results: Field required"),
     ],

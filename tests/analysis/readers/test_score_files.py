@@ -73,11 +73,6 @@ def test_one_measure_needs_no_metric(tmp_path: Path) -> None:
     assert len(frames[0]) == len(one)
 
 
-def test_a_table_of_ours_may_have_measures_too(tmp_path: Path) -> None:
-    frame = PERQUERY.rename(columns={"name": "system", "qid": "query"})
-    assert len(read_score_file(write(frame, tmp_path / "p.csv"), "AP")) == len(frame) / 2
-
-
 @pytest.mark.parametrize(
     ("frame", "metric", "message"),
     [

@@ -106,12 +106,6 @@ def test_what_is_downloaded_is_removed_or_kept_in_a_cache(
     assert kept.read_bytes() != b"damaged"
 
 
-def test_the_report_of_a_project_lies_in_the_working_folder(reader: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wandb:whole"]) == 0
-    assert capsys.readouterr().out.startswith("report-whole: comparisons.json, ")
-    assert Path("report-whole", "report.html").is_file()
-
-
 @pytest.mark.long
 def test_many_runs_page_by_page(reader: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [Made("LS", seed, 1.0, part / 100, state="failed") for seed in (1, 2) for part in range(31)]
@@ -153,6 +147,8 @@ def test_of_a_partly_synced_study_the_report_says_what_the_server_lacks(
         assert results.search is None
     assert main(["wandb:partly"]) == 0
     printed = capsys.readouterr().out
+    assert printed.startswith("report-partly: comparisons.json, ")
+    assert Path("report-partly", "report.html").is_file()
     line = (
         "Runs are missing; to upload those that the study's folder has and wandb:partly lacks, run python -m study.sync"
     )
@@ -207,6 +203,7 @@ def test_numbers_that_json_does_not_have(reader: Server, tmp_path: Path) -> None
         assert failed.summary == {"state": "failed"}
 
 
+@pytest.mark.long
 def test_several_studies_in_a_project(reader: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = {name: Made("LS", seed, 1.0, 0.2, state="failed") for seed, name in enumerate(("first", "second"))}
     for name, run in own.items():
@@ -271,7 +268,7 @@ def test_a_server_that_is_away_is_nobodys_mistake(reader: Server, tmp_path: Path
     assert capfd.readouterr().err == AWAY
 
 
-@pytest.mark.parametrize("fault", ["killed", "failed"])
+@pytest.mark.parametrize("fault", ["killed", pytest.param("failed", marks=pytest.mark.long)])
 def test_how_the_clients_service_ends_is_nobodys_mistake_either(
     fault: str, reader: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +302,7 @@ def test_a_server_that_goes_while_it_is_read_is_waited_for_no_longer_than_that(
             pass
 
 
+@pytest.mark.long
 def test_a_service_that_does_not_end_is_killed(reader: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
 
@@ -328,6 +326,7 @@ def test_a_service_that_does_not_end_is_killed(reader: Server, monkeypatch: pyte
     assert ended == [-signal.SIGKILL]
 
 
+@pytest.mark.long
 def test_a_run_of_the_caller_goes_on_while_and_after_results_are_read(reader: Server, tmp_path: Path) -> None:
     import wandb
 

@@ -16,10 +16,10 @@ def _study(rng: np.random.Generator, systems: int, seeds: int) -> dict[str, np.n
 
 
 def _find(means: dict[str, np.ndarray], **how: object) -> list[tuple[str, int]]:
-    return [(run.system, run.seed) for run in find_outlying_runs(means, **how)]  # type: ignore[arg-type]
+    return [(run.system, run.seed) for run in find_outlying_runs(means, **how)]
 
 
-@pytest.mark.parametrize(("seed", "loss"), [(1, 0.03), (2, 0.03), (3, 0.03), (4, 0.045), (5, 0.06), (6, 0.1)])
+@pytest.mark.parametrize(("seed", "loss"), [(1, 0.0), (2, 0.03), (3, 0.03), (4, 0.045), (5, 0.06), (6, 0.1)])
 def test_a_single_loss_is_found_where_the_outlier_test_of_a_regression_finds_it(seed: int, loss: float) -> None:
     """The oracle: externally studentised residuals of statsmodels, Bonferroni over the runs."""
     means = {name: own - 0.0 for name, own in _study(np.random.default_rng(seed), 5, 3).items()}
@@ -30,15 +30,6 @@ def test_a_single_loss_is_found_where_the_outlier_test_of_a_regression_finds_it(
     largest = int(np.abs(studentised).argmax())
     p = 2 * stats.t.sf(abs(studentised[largest]), fit.df_resid - 1) * len(rows)
     assert (rows[largest][:2] == ("S1", 2) and p < _LEVEL) == (_find(means) == [("S1", 2)])
-
-
-def test_the_oracle_above_sees_both_cases() -> None:
-    found = []
-    for seed, loss in ((1, 0.0), (6, 0.1)):
-        means = _study(np.random.default_rng(seed), 5, 3)
-        means["S1"][2] -= loss
-        found.append(_find(means))
-    assert found == [[], [("S1", 2)]]
 
 
 @pytest.mark.parametrize("rows", [[("S1", 2)], [("S1", 0), ("S1", 2)], [("S0", 1), ("S3", 4)], [("S2", 0), ("S4", 0)]])
@@ -85,18 +76,18 @@ def test_missing_runs_are_ignored() -> None:
 
 @pytest.mark.parametrize(("systems", "seeds"), [(5, 2), (5, 3), (2, 3), (3, 10)])
 def test_at_most_one_study_of_a_hundred_gets_a_false_alarm(systems: int, seeds: int) -> None:
-    rng, studies = np.random.default_rng([systems, seeds]), 1000
+    rng, studies = np.random.default_rng([systems, seeds]), 300
     alarms = sum(bool(_find(_study(rng, systems, seeds))) for _ in range(studies))
     assert alarms <= stats.binom.ppf(0.999, studies, 0.01)
 
 
 def test_a_large_loss_is_found() -> None:
     rng, found = np.random.default_rng(7), 0
-    for _ in range(200):
+    for _ in range(100):
         means = _study(rng, 5, 5)
         means["S0"][1] -= 0.1
         found += ("S0", 1) in _find(means)
-    assert found >= 190
+    assert found >= 95
 
 
 def test_seeds_that_agree_by_chance_are_no_reason() -> None:

@@ -25,7 +25,7 @@ METRICS = {"R10@1": 1, "MAP": 1, "ECE": -1}
 SEED = 3
 
 PARTS = 700
-"""Of one, in which differences are given: no binary fraction, so that sums that are equal are so but for rounding."""
+"""Differences are multiples of 1 / PARTS, which is no binary fraction: equal sums differ by rounding."""
 
 few_parts = st.integers(-3, 3)
 """Few values, so that many units tie."""
@@ -70,7 +70,7 @@ def near(value: float | None) -> Any:
 
 
 def sums(table: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Of each query over its seeds, and of each seed over its queries; in parts."""
+    """Return the sum of each query over its seeds, and of each seed over its queries, in parts."""
     return [sum(row[query] for row in table) for query in range(len(table[0]))], [sum(row) for row in table]
 
 
@@ -207,9 +207,7 @@ def check_headline(one: Comparison, head: Any, single: float, gain: int, how: Co
         assert not one.is_decided
         return
     assert one.interval == pytest.approx(head(single)[1:], abs=1e-9)
-    assert one.difference is not None
     p, own = one.adjusted[how.correction], one.targets[str(one.target)]
-    assert p is not None
     assert own is not None
     if how.margin is None:
         assert one.equivalence_p is None

@@ -62,13 +62,6 @@ def test_corrections_are_those_of_statsmodels_to_the_last_bit(p: list[float]) ->
         assert adjust_p_values(p, name) == multipletests(p, method=other)[1].tolist()
 
 
-def test_bonferroni_and_holm_by_hand() -> None:
-    p = [0.01, 0.04, 0.03]
-    assert adjust_p_values(p, "bonferroni") == pytest.approx([0.03, 0.12, 0.09])
-    assert adjust_p_values(p, "holm") == pytest.approx([0.03, 0.06, 0.06])
-    assert adjust_p_values(p, "bh") == pytest.approx([0.03, 0.04, 0.04])
-
-
 @pytest.mark.parametrize("name", CORRECTIONS)
 def test_a_family_of_none_has_nothing_to_correct(name: str) -> None:
     assert adjust_p_values([], name) == []

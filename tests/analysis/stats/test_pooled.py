@@ -11,24 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.stats.comparison import (
-    Comparison,
-    ComparisonFamily,
-    ComparisonSettings,
-    SeedVariance,
-    compare_family,
-)
+from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
 from analysis.stats.equivalence import tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.paired_tests import differences, vary_over_seeds
-from analysis.stats.pooled import (
-    SeedPool,
-    compute_pooled_df,
-    compute_ratio,
-    is_poolable,
-    pool_family,
-    pool_seeds,
-)
+from analysis.stats.pooled import SeedPool, compute_pooled_df, compute_ratio, is_poolable, pool_family, pool_seeds
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.two_way import TwoWayAnova, two_way_anova, two_way_estimate
 
@@ -142,10 +129,7 @@ def test_a_family_has_the_pooled_tests_and_keeps_its_own_beside_them() -> None:
     margin = replace(POOLED, margin=0.2)
     expected = pool_seeds([two_way_anova(d) for *_, d in family.pairs if d is not None], star(4))
     for c, own, (estimate, pool) in zip(
-        compare_family(family, margin),
-        compare_family(family, replace(margin, seeds="own")),
-        expected,
-        strict=True,
+        compare_family(family, margin), compare_family(family, replace(margin, seeds="own")), expected, strict=True
     ):
         assert c.targets["both"] == estimate.test(0.95)
         assert c.interval == pytest.approx(estimate.confidence_interval(1 - 0.05 / 4))
@@ -167,8 +151,6 @@ def test_neither_the_order_of_comparisons_nor_the_sign_of_a_pair_matters() -> No
     for order in itertools.islice(itertools.permutations(pairs), 0, 24, 5):
         for c in compare_family(family_of(values, list(order)), POOLED):
             same = found[c.system + c.baseline]
-            assert c.pooled is not None
-            assert same.pooled is not None
             assert (c.pooled.df, c.pooled.mean_ratio) == pytest.approx((df, same.pooled.mean_ratio))
             assert both_of(c).p == pytest.approx(both_of(same).p)
     for turned in compare_family(family_of(values, [(baseline, system) for system, baseline in pairs]), POOLED):
@@ -253,12 +235,11 @@ def test_one_that_cannot_be_pooled_does_not_count_for_the_others(case: str) -> N
 def test_five_comparisons_at_three_seeds_are_narrower_where_seeds_matter_alike() -> None:
     """Mean width of the intervals over studies, and their coverage: no true difference is 0.1."""
     widths, covered = {"own": 0.0, "pooled": 0.0}, {"own": 0, "pooled": 0}
-    for seed in range(60):
+    for seed in range(20):
         family = family_of(scores(5, seed=seed), [(name, "BERT") for name in NAMES])
         for how in widths:
-            for c in compare_family(family, replace(POOLED, seeds=how)):  # type: ignore[arg-type]
-                assert c.interval is not None
+            for c in compare_family(family, replace(POOLED, seeds=how)):
                 widths[how] += c.interval[1] - c.interval[0]
                 covered[how] += c.interval[0] <= 0.1 <= c.interval[1]
     assert widths["pooled"] < 0.75 * widths["own"]
-    assert covered["pooled"] >= 0.97 * 300
+    assert covered["pooled"] >= 0.97 * 100

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.stats.estimate import Estimate
@@ -24,7 +23,6 @@ SPREAD = DifferenceVariance(0.006**2, 0.05**2, 0.17**2)
 def test_detectable_difference_is_statsmodels(queries: int, alpha: float) -> None:
     d = np.random.default_rng(2).normal(0, 0.2, (3, queries))
     found = minimum_detectable_effect(estimate_over_queries(d), alpha)
-    assert found is not None
     effect = found / d.mean(axis=0).std(ddof=1)
     power = TTestPower().power(effect, nobs=queries, alpha=alpha, alternative="two-sided")
     assert power == pytest.approx(0.8, abs=1e-10)
@@ -38,7 +36,6 @@ def test_without_spread_there_is_no_such_difference() -> None:
 def test_the_difference_is_found_as_often_as_it_says(seeds: int) -> None:
     """Differences of that size, over and over: the test over both finds four of five."""
     shift = minimum_detectable_effect(SPREAD.estimate(seeds, 400), 0.05)
-    assert shift is not None
     rng, found, trials = np.random.default_rng(seeds), 0, 700
     for _ in range(trials):
         d = rng.normal(0, 0.006, (seeds, 1)) + rng.normal(0, 0.05, 400) + rng.normal(shift, 0.17, (seeds, 400))
@@ -58,10 +55,7 @@ def test_parts_give_the_estimate_back() -> None:
 @pytest.mark.parametrize(("seeds", "difference"), [(3, 0.06), (5, 0.03), (10, 0.03)])
 def test_so_many_queries_are_enough_and_one_less_is_not(seeds: int, difference: float) -> None:
     queries = required_queries(SPREAD, difference, seeds, 0.01)
-    assert queries is not None
     enough, short = (minimum_detectable_effect(SPREAD.estimate(seeds, count), 0.01) for count in (queries, queries - 1))
-    assert enough is not None
-    assert short is not None
     assert enough <= difference < short
 
 
@@ -70,7 +64,6 @@ def test_no_number_of_queries_makes_up_for_seeds() -> None:
     assert required_queries(SPREAD, 0.005, 3, 0.05) is None
     limit = Estimate(0.0, 0.006 / math.sqrt(3), 2)
     least = minimum_detectable_effect(limit, 0.05)
-    assert least is not None
     assert required_queries(SPREAD, least * 1.02, 3, 0.05) is not None
     assert required_queries(SPREAD, least * 0.98, 3, 0.05) is None
 
@@ -79,20 +72,9 @@ def test_a_level_out_of_reach_is_not_taken_for_no_spread() -> None:
     """Two queries have one degree of freedom, which knows no level of 1e-10; that says nothing of more queries."""
     assert minimum_detectable_effect(SPREAD.estimate(20, 2), 1e-10) is None
     queries = required_queries(SPREAD, 0.05, 20, 1e-10)
-    assert queries is not None
     enough, short = (minimum_detectable_effect(SPREAD.estimate(20, count), 1e-10) for count in (queries, queries - 1))
-    assert enough is not None
-    assert short is not None
     assert enough <= 0.05 < short
     assert required_queries(DifferenceVariance(0.0, 0.0, 0.0), 0.05, 20, 1e-10) == 2
-
-
-def test_more_seeds_and_larger_effects_need_fewer_queries() -> None:
-    rows = tabulate_required_queries(SPREAD, [0.01, 0.02, 0.04], [3, 5, 10, 20], 0.05)
-    numbers = np.array([[math.inf if count is None else count for count in counts] for _, counts in rows])
-    assert [difference for difference, _ in rows] == [0.01, 0.02, 0.04]
-    assert (numbers[:, 1:] <= numbers[:, :-1]).all()
-    assert (numbers[1:] <= numbers[:-1]).all()
 
 
 @pytest.mark.parametrize("spread", [DifferenceVariance(0.0, 0.05**2, 0.12**2), DifferenceVariance(0.1**2, 1e-6, 1e-6)])
@@ -103,9 +85,3 @@ def test_no_order_of_seeds_makes_more_seeds_need_more_queries(spread: Difference
     found = dict(zip(seeds, [count or math.inf for count in counts], strict=True))
     assert sorted(found.values(), reverse=True) == [found[number] for number in sorted(seeds)]
     assert all(count <= own for count, own in zip(found.values(), plain, strict=True))
-
-
-def test_power_of_normal_theory() -> None:
-    """Many degrees of freedom: (z_alpha/2 + z_power) standard errors."""
-    found = minimum_detectable_effect(Estimate(0.0, 0.01, 1e6), 0.05)
-    assert found == pytest.approx(0.01 * (stats.norm.isf(0.025) + stats.norm.ppf(0.8)), rel=1e-3)

@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from analysis.stats.estimate import Estimate
+from analysis.stats.power import DifferenceVariance
 from analysis.stats.two_way import (
     TwoWayAnova,
     classical_estimate,
@@ -20,6 +20,7 @@ from analysis.stats.two_way import (
     two_way_anova,
     two_way_estimate,
 )
+from benchmarks.statistics.simulation import Squares, draw_squares, estimate_here, estimate_satterthwaite, rejections
 
 NONE, SMALL, LARGE = 0, 1, 2
 SEED, QUERY, REST = (0, 0.006, 0.02), (0, 0.05, 0.2), (0, 0.05, 0.17)
@@ -33,28 +34,20 @@ GRID = [
 REPETITIONS = 2000
 
 
-def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int = 1) -> list[TwoWayAnova]:
-    """Mean squares of differences whose mean is 0. Of normal ones they are independent and chi-squared."""
+def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int = 1) -> Squares:
+    """Return mean squares of differences whose mean is 0."""
     seeds, queries, a, b, e = cell
-    rng = np.random.default_rng([seed, *cell])
-    rest, df = REST[e] ** 2, ((seeds - 1), (queries - 1), (seeds - 1) * (queries - 1))
-    truth = rest + queries * SEED[a] ** 2, rest + seeds * QUERY[b] ** 2, rest
-    drawn = [value * rng.chisquare(n, repetitions) / n for value, n in zip(truth, df, strict=True)]
-    means = rng.normal(0, 1, repetitions) * math.sqrt((truth[0] + truth[1] - rest) / (seeds * queries))
-    return [TwoWayAnova(seeds, queries, *map(float, row)) for row in zip(means, *drawn, strict=True)]
+    variance = DifferenceVariance(SEED[a] ** 2, QUERY[b] ** 2, REST[e] ** 2)
+    return draw_squares(seeds, queries, variance, repetitions, np.random.default_rng([seed, *cell]))
 
 
-def level(estimates: list[Estimate], nominal: float = 0.05) -> float:
-    """Share of p-values below the nominal level: of means beyond its interval."""
-    ratios = np.array([abs(one.mean) / one.error for one in estimates])
-    return float((2 * stats.t.sf(ratios, [one.df_at(nominal) for one in estimates]) < nominal).mean())
+def test_the_level_is_kept_whatever_varies() -> None:
+    """The share of p-values below .05 of equal systems, and so the coverage of the 95 % interval.
 
-
-@pytest.mark.parametrize("cell", GRID, ids=str)
-def test_the_level_is_kept_whatever_varies(cell: tuple[int, int, int, int, int]) -> None:
-    """So is the coverage of the 95 % interval, which holds 0 where p is not below .05."""
-    found = level([two_way_estimate(one) for one in simulated(cell, REPETITIONS)])
-    assert 0.03 <= found <= 0.07, found
+    tests/benchmarks/test_statistics.py compares these tests of arrays with those of the product.
+    """
+    found = {cell: rejections(estimate_here, simulated(cell, REPETITIONS), 0.05).mean() for cell in GRID}
+    assert not {cell: level for cell, level in found.items() if not 0.03 <= level <= 0.07}
 
 
 @pytest.mark.parametrize("nominal", [0.05 / 7, 0.05 / 45])
@@ -66,31 +59,25 @@ def test_nor_are_the_low_levels_of_large_families_exceeded(seeds: int, nominal: 
         (seeds, 2000, SMALL, SMALL, LARGE),
         (seeds, 2000, LARGE, LARGE, LARGE),
     ):
-        found = level([two_way_estimate(one) for one in simulated(cell, 40_000)], nominal)
+        found = rejections(estimate_here, simulated(cell, 40_000), nominal).mean()
         assert found <= 1.1 * nominal + 3 * math.sqrt(nominal / 40_000), (cell, found)
 
 
 def test_satterthwaites_own_degrees_of_freedom_do_not_keep_it() -> None:
-    levels = {
-        cell: level([satterthwaite_estimate(one) for one in simulated(cell, REPETITIONS)])
-        for cell in GRID
-        if cell[0] == 3
-    }
-    assert min(levels.values()) < 0.025
-    assert max(levels.values()) > 0.07
+    cells = [cell for cell in GRID if cell[0] == 3]
+    levels = [rejections(estimate_satterthwaite, simulated(cell, REPETITIONS), 0.05).mean() for cell in cells]
+    assert min(levels) < 0.025
+    assert max(levels) > 0.07
 
 
 def test_simulated_mean_squares_are_those_of_simulated_differences() -> None:
-    cell, rng = (3, 200, SMALL, SMALL, LARGE), np.random.default_rng(3)
-    made = []
-    for _ in range(REPETITIONS):
-        d = rng.normal(0, SEED[SMALL], (3, 1)) + rng.normal(0, QUERY[SMALL], 200) + rng.normal(0, REST[LARGE], (3, 200))
-        made.append(two_way_anova(d))
-    drawn = simulated(cell, REPETITIONS)
-    for name in ("mean", "ms_seed", "ms_query", "ms_residual"):
-        one, other = ([getattr(found, name) for found in sample] for sample in (made, drawn))
-        assert stats.ks_2samp(one, other).pvalue > 0.001, name
-    assert 0.03 <= level([two_way_estimate(found) for found in made]) <= 0.07
+    cell, rng, n = (3, 200, SMALL, SMALL, LARGE), np.random.default_rng(3), REPETITIONS
+    sizes = ((SEED[SMALL], (n, 3, 1)), (QUERY[SMALL], (n, 1, 200)), (REST[LARGE], (n, 3, 200)))
+    made = Squares.from_differences(np.asarray(sum(rng.normal(0, *size) for size in sizes)))
+    drawn = simulated(cell, n)
+    for one, other in zip(made[2:], drawn[2:], strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 0.001
+    assert 0.03 <= rejections(estimate_here, made, 0.05).mean() <= 0.07
 
 
 def test_the_test_over_queries_is_too_sure_of_the_method() -> None:
@@ -98,17 +85,6 @@ def test_the_test_over_queries_is_too_sure_of_the_method() -> None:
     rng = np.random.default_rng(1)
     averaged = rng.normal(0, 0.12 * math.sqrt(2 / 5), (2000, 500)) + rng.normal(0, 0.006 * math.sqrt(2 / 5), (2000, 1))
     assert (stats.ttest_1samp(averaged, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.20, abs=0.03)
-
-
-@given(seeds=st.integers(2, 5), queries=st.integers(2, 9), seed=st.integers(0, 999))
-def test_mean_squares_are_statsmodels(seeds: int, queries: int, seed: int) -> None:
-    d = np.random.default_rng(seed).normal(0.1, 1, (seeds, queries))
-    frame = pd.DataFrame([(s, q, d[s, q]) for s in range(seeds) for q in range(queries)], columns=["s", "q", "d"])
-    oracle = anova_lm(ols("d ~ C(s) + C(q)", frame).fit())["mean_sq"]
-    found = two_way_anova(d)
-    assert (found.ms_seed, found.ms_query) == pytest.approx((oracle["C(s)"], oracle["C(q)"]), abs=1e-10)
-    assert found.ms_residual == pytest.approx(oracle["Residual"], abs=1e-10)
-    assert found.mean == pytest.approx(d.mean())
 
 
 def test_both_by_plain_loops() -> None:
@@ -188,10 +164,9 @@ def test_seeds_and_queries_change_places() -> None:
 
 def test_parts_of_the_variance_are_unbiased() -> None:
     cell = (5, 200, LARGE, SMALL, LARGE)
-    parts = np.array(
-        [[(o.ms_seed - o.ms_residual) / 200, (o.ms_query - o.ms_residual) / 5] for o in simulated(cell, 9000)]
-    )
-    assert parts.mean(axis=0) == pytest.approx([SEED[LARGE] ** 2, QUERY[SMALL] ** 2], rel=0.05)
+    drawn = simulated(cell, 9000)
+    parts = [(drawn.ms_seed - drawn.ms_residual).mean() / 200, (drawn.ms_query - drawn.ms_residual).mean() / 5]
+    assert parts == pytest.approx([SEED[LARGE] ** 2, QUERY[SMALL] ** 2], rel=0.05)
 
 
 def by_statsmodels(d: np.ndarray) -> tuple[float, float, float]:
@@ -220,13 +195,6 @@ def test_what_racing_decides_with_is_satterthwaites_approximation(
     assert satterthwaite_estimate(two_way_anova(d)) == pytest.approx((mean, error, df, 1.0, math.inf))
     assert satterthwaite_estimate(two_way_anova(d.T)) == pytest.approx((mean, error, df, 1.0, math.inf))
     assert satterthwaite_estimate(two_way_anova(5 * d)) == pytest.approx((5 * mean, 5 * error, df, 1.0, math.inf))
-
-
-@pytest.mark.parametrize(("a", "b", "rest"), [(2.0, 3.0, 0.0), (2.0, 0.0, 0.0), (0.0, 3.0, 0.0), (0.0, 0.0, 1.0)])
-def test_of_one_source_of_variance_racing_takes_its_degrees_of_freedom(a: float, b: float, rest: float) -> None:
-    found = satterthwaite_estimate(TwoWayAnova(4, 50, 0.3, a, b, rest))
-    expected = (a + b + rest) ** 2 / (a**2 / 3 + b**2 / 49 + rest**2 / (3 * 49))
-    assert (found.error, found.df) == pytest.approx((math.sqrt((a + b + rest) / 200), expected))
 
 
 @pytest.mark.parametrize(("shape", "df"), [((3, 8), 2.0), ((8, 3), 2.0), ((2, 9), 1.0), ((5, 5), 4.0)])

@@ -10,7 +10,6 @@ from statsmodels.stats.anova import anova_lm
 
 from analysis.sample_size import main
 from analysis.stats.power import DifferenceVariance
-from analysis.stats.two_way import two_way_anova
 from analysis.stats.variance_components import (
     VarianceComponents,
     describe_deviations,
@@ -40,31 +39,10 @@ def frame_of(values: list[np.ndarray], disjoint: bool = False) -> pd.DataFrame:
     return pd.DataFrame(names | {"value": np.stack(values).ravel()})
 
 
-def mean_squares(values: list[np.ndarray], terms: str) -> pd.Series:
-    return anova_lm(ols(f"value ~ {terms}", frame_of(values)).fit())["mean_sq"]
-
-
-def test_of_two_systems_they_are_those_of_the_difference() -> None:
-    for seed in range(20):
-        first, second = scores((2, 3, 12), correlation=0.5, seed=seed)
-        anova, found = two_way_anova(second - first), estimate_variance_components([first, second])
-        assert found is not None
-        assert found.seed_df == 2
-        assert [2 * component for component in found[:3]] == pytest.approx(
-            [
-                max((anova.ms_seed - anova.ms_residual) / 12, 0.0),
-                max((anova.ms_query - anova.ms_residual) / 3, 0.0),
-                anova.ms_residual,
-            ],
-            rel=1e-9,
-        )
-
-
-def test_crossed_mean_squares_are_statsmodels() -> None:
+def test_mean_squares_are_statsmodels() -> None:
     values = scores((3, 4, 6), VarianceComponents(0.3, 0.1, 0.05), 0.5)
-    ms = mean_squares(values, "(C(system) + C(seed) + C(query)) ** 2")
+    ms = anova_lm(ols("value ~ (C(system) + C(seed) + C(query)) ** 2", frame_of(values)).fit())["mean_sq"]
     found = estimate_variance_components(values)
-    assert found is not None
     assert found.rest == pytest.approx(ms["Residual"])
     assert found.seed_by_system == pytest.approx((ms["C(system):C(seed)"] - ms["Residual"]) / 6)
     assert found.query_by_system == pytest.approx((ms["C(system):C(query)"] - ms["Residual"]) / 4)
@@ -83,10 +61,10 @@ def test_plans_use_a_seed_component_that_is_as_often_too_small_as_too_large(own:
     """The unbiased one is too small more often, with few degrees of freedom."""
     sizes = SIZES._replace(seed_by_system=own)
     found = [
-        each for seed in range(2000) if (each := estimate_variance_components(scores((2, 3, 100), sizes, seed=seed)))
+        each for seed in range(1000) if (each := estimate_variance_components(scores((2, 3, 100), sizes, seed=seed)))
     ]
     assert np.mean([each.seed_median < own for each in found if each.seed_median is not None]) == pytest.approx(
-        0.5, abs=0.04
+        0.5, abs=0.05
     )
     assert np.mean([each.seed_by_system < own for each in found]) > 0.54
     for each in found[:20]:
@@ -103,7 +81,6 @@ def test_what_all_systems_share_is_no_component() -> None:
 def test_systems_that_differ_by_the_same_everywhere_do_not_vary() -> None:
     first = scores((1, 4, 30))[0]
     found = estimate_variance_components([first, first + 0.1, first - 0.3])
-    assert found is not None
     assert found.to_difference_variance() == DifferenceVariance(0.0, 0.0, 0.0)
 
 
@@ -144,7 +121,6 @@ def run_pilot(
 def test_the_command_takes_seeds_of_one_name_as_shared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = scores((3, 4, 50), correlation=0.9)
     found = estimate_variance_components(values)
-    assert found is not None
     status, out, _ = run_pilot(frame_of(values), tmp_path, capsys, "--comparisons", "4")
     assert status == 0
     assert out.splitlines()[0] == describe_deviations(found)

@@ -46,18 +46,14 @@ def write_suite(
     folder: Path,
     same_queries: bool = False,
     left_out: tuple[str, ...] = (),
-    margin: float | None = None,
-    pooled: tuple[str, ...] = (),
-    sequential: tuple[str, ...] = (),
     depths: Mapping[str, int] | None = None,
     pairs: list[list[str]] | None = None,
     **changes: Any,
 ) -> None:
     """The suite with the records of its studies; queries of two tasks differ by their task.
 
-    `pooled` are the studies whose plan pools the variation between seeds; `sequential` those that look after two seeds
-    and after three. `pairs` are the comparisons of the first family. `depths` are the studies whose candidates a first
-    stage retrieved; the metric is then MRR.
+    `pairs` are the comparisons of the first family. `depths` are the studies whose candidates a first stage retrieved;
+    the metric is then MRR.
     """
     plan = suite_plan(**changes)
     folder.mkdir(parents=True)
@@ -65,9 +61,7 @@ def write_suite(
     for number, study in enumerate(plan["studies"]):
         if study["key"] not in left_out:
             runs = runs_of(number, "" if same_queries else study["labels"]["task"])
-            own = plan_of(runs, study=study["study"], alpha=plan["alpha"], margin=margin)
-            own |= {"seed_variance": "pooled"} if study["key"] in pooled else {}
-            own |= {"confirm_seeds": own["seeds"], "group_size": 2} if study["key"] in sequential else {}
+            own = plan_of(runs, study=study["study"], alpha=plan["alpha"])
             own |= {"metric": "MRR"} if depths else {}
             if pairs:
                 own["families"][0]["comparisons"] = pairs

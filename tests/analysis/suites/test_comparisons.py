@@ -1,5 +1,6 @@
 """Corrections over all studies of a suite, and the test of an average over tasks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +14,38 @@ from statsmodels.stats.multitest import multipletests
 from analysis.stats.estimate import Estimate
 from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
 from analysis.suites.comparisons import SuiteData, average_estimates, build_suite_data
-from analysis.suites.results import read_suite_folder
+from analysis.suites.results import SuiteResults, read_suite_folder
 from analysis.suites.tables import _compute_gain, build_sections
-from tests.analysis.suites.builders import PAIRS, suite_plan, write_suite
-
-
-def built(folder: Path, **changes: object) -> SuiteData:
-    write_suite(folder, **changes)  # type: ignore[arg-type]
-    return build_suite_data(read_suite_folder(folder))
+from tests.analysis.suites.builders import PAIRS, write_suite
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> SuiteData:
-    return built(tmp_path_factory.mktemp("suite") / "synthetic")
+def results(tmp_path_factory: pytest.TempPathFactory) -> SuiteResults:
+    folder = tmp_path_factory.mktemp("suite") / "synthetic"
+    write_suite(folder)
+    return read_suite_folder(folder)
+
+
+@pytest.fixture(scope="module")
+def data(results: SuiteResults) -> SuiteData:
+    return build_suite_data(results)
+
+
+def vary(results: SuiteResults, *keys: str, **changes: object) -> SuiteResults:
+    """Return a suite in which the plans of these studies, of all if there are none, have these changes."""
+    studies = {
+        key: replace(own, plan=own.plan.model_copy(update=changes)) if not keys or key in keys else own
+        for key, own in results.studies.items()
+    }
+    return replace(results, studies=studies)
 
 
 @pytest.mark.parametrize(("correction", "oracle"), [("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")])
-def test_comparisons_are_corrected_for_those_of_all_studies(tmp_path: Path, correction: str, oracle: str) -> None:
-    suite = built(tmp_path / "suite", correction=correction)
-    p_values = [c.comparison.targets["both"].p for c in suite.comparisons]  # type: ignore[union-attr]
+def test_comparisons_are_corrected_for_those_of_all_studies(
+    results: SuiteResults, correction: str, oracle: str
+) -> None:
+    suite = build_suite_data(replace(results, plan=results.plan.model_copy(update={"correction": correction})))
+    p_values = [c.comparison.targets["both"].p for c in suite.comparisons]
     assert len(p_values) == 4 * len(PAIRS)
     assert [c.p for c in suite.comparisons] == pytest.approx(multipletests(p_values, method=oracle)[1])
     for each in suite.comparisons:
@@ -39,8 +53,9 @@ def test_comparisons_are_corrected_for_those_of_all_studies(tmp_path: Path, corr
     assert {"better", "undecided"} <= {c.verdict for c in suite.comparisons}
 
 
-def test_a_study_without_results_counts_in_the_correction(data: SuiteData, tmp_path: Path) -> None:
-    less = built(tmp_path / "suite", left_out=("random-qqp",))
+def test_a_study_without_results_counts_in_the_correction(results: SuiteResults, data: SuiteData) -> None:
+    studies = {key: study for key, study in results.studies.items() if key != "random-qqp"}
+    less = build_suite_data(replace(results, studies=studies))
     assert len(less.comparisons) == 3 * len(PAIRS)
     known = {(c.study, c.comparison.system, c.comparison.baseline): c for c in data.comparisons}
     for each in less.comparisons:
@@ -61,21 +76,16 @@ def test_an_average_is_the_mean_of_the_differences_of_its_tasks(data: SuiteData)
             and (c.comparison.system, c.comparison.baseline) == (each.system, each.baseline)
         ]
         assert each.difference == pytest.approx(np.mean([d for d in own if d is not None]))
-        assert each.test is not None
-        assert each.interval is not None
         assert each.p == pytest.approx(min(1, each.test.p * len(data.averages)))
         assert (each.interval[0] > 0) == (each.verdict == "better")
 
 
-def test_the_same_queries_are_not_averaged(tmp_path: Path) -> None:
-    suite = built(tmp_path / "suite", same_queries=True)
-    assert {each.verdict for each in suite.averages} == {"not compared"}
-    assert all("same queries" in each.refusal for each in suite.averages)
-
-
-def test_the_same_ids_of_other_queries_are(tmp_path: Path) -> None:
-    """As those of two test collections, which often number their queries."""
+def test_the_same_queries_are_not_averaged_and_the_same_ids_of_other_queries_are(tmp_path: Path) -> None:
+    """Test collections often number their queries."""
     write_suite(tmp_path / "suite", same_queries=True)
+    averages = build_suite_data(read_suite_folder(tmp_path / "suite")).averages
+    assert {each.verdict for each in averages} == {"not compared"}
+    assert all("same queries" in each.refusal for each in averages)
     for task in ("bm25-qqp", "random-qqp"):
         for path in (tmp_path / "suite" / task / "runs").glob("*/*scores.parquet"):
             frame = pd.read_parquet(path)
@@ -85,16 +95,13 @@ def test_the_same_ids_of_other_queries_are(tmp_path: Path) -> None:
     assert not any(each.refusal for each in averages)
 
 
-def test_equivalence_is_corrected_over_the_suite(data: SuiteData, tmp_path: Path) -> None:
+def test_equivalence_is_corrected_over_the_suite(results: SuiteResults, data: SuiteData) -> None:
     assert {each.equivalence_p for each in [*data.comparisons, *data.averages]} == {None}
-    margin = 0.12
-    suite = built(tmp_path / "suite", margin=margin)
+    suite = build_suite_data(vary(results, margin=0.12))
     for each in suite.comparisons:
         test = each.comparison.targets["both"]
         assert test is not None
         own, inner = each.equivalence_p, each.comparison.equivalence_p
-        assert own is not None
-        assert inner is not None
         assert own >= inner
         assert own == pytest.approx(min(1, inner * 4), abs=1e-12) or inner == 1
     alike = [each.equivalence_p for each in suite.averages if each.equivalence_p is not None]
@@ -102,15 +109,14 @@ def test_equivalence_is_corrected_over_the_suite(data: SuiteData, tmp_path: Path
     assert any("equivalent" in (each.verdict for each in items) for items in (suite.comparisons, suite.averages))
 
 
-def test_a_study_that_pools_its_seeds_does_so_in_the_suite(data: SuiteData, tmp_path: Path) -> None:
+def test_a_study_that_pools_its_seeds_does_so_in_the_suite(results: SuiteResults, data: SuiteData) -> None:
     """Its p-values, and the averages over tasks, are from its own plan's test; those of the other studies are not."""
-    suite = built(tmp_path / "suite", pooled=("bm25-qqp",))
+    suite = build_suite_data(vary(results, "bm25-qqp", seed_variance="pooled"))
     known = {(c.study, c.comparison.system, c.comparison.baseline): c.comparison for c in data.comparisons}
     estimates = {}
     for each in suite.comparisons:
         c, same = each.comparison, known[each.study, each.comparison.system, each.comparison.baseline]
         assert (c.pooled is not None) == (each.study == "bm25-qqp")
-        assert c.targets["both"] is not None
         assert (c.targets == same.targets) == (c.pooled is None)
         assert each.p == pytest.approx(min(1, c.targets["both"].p * len(suite.comparisons)))
         estimates[each.study, c.system, c.baseline] = c.estimate
@@ -124,8 +130,9 @@ def test_a_study_that_pools_its_seeds_does_so_in_the_suite(data: SuiteData, tmp_
     assert not any("pooled" in section.legend for section in build_sections(data))
 
 
-def test_a_sequential_study_counts_over_its_looks_and_is_not_averaged(tmp_path: Path) -> None:
-    suite = built(tmp_path / "suite", sequential=("bm25-qqp",))
+def test_a_sequential_study_counts_over_its_looks_and_is_not_averaged(results: SuiteResults) -> None:
+    seeds = results.studies["bm25-qqp"].plan.seeds
+    suite = build_suite_data(vary(results, "bm25-qqp", confirm_seeds=seeds, group_size=2))
     for each in suite.comparisons:
         looks = each.comparison.looks
         assert bool(looks) == (each.study == "bm25-qqp")
@@ -137,9 +144,9 @@ def test_a_sequential_study_counts_over_its_looks_and_is_not_averaged(tmp_path: 
     assert not refused["random",]
 
 
-def test_a_study_that_joined_late_marks_its_comparisons_and_averages(tmp_path: Path) -> None:
-    studies = [{**study, "is_late": study["key"] == "random-qqp"} for study in suite_plan()["studies"]]
-    suite = built(tmp_path / "suite", studies=studies)
+def test_a_study_that_joined_late_marks_its_comparisons_and_averages(results: SuiteResults) -> None:
+    studies = [own.model_copy(update={"is_late": own.key == "random-qqp"}) for own in results.plan.studies]
+    suite = build_suite_data(replace(results, plan=results.plan.model_copy(update={"studies": tuple(studies)})))
     assert {each.study for each in suite.comparisons if each.is_late} == {"random-qqp"}
     assert {each.labels for each in suite.averages if each.is_late} == {("random",)}
     shown = [row for section in build_sections(suite) for row in section.rows]
@@ -157,47 +164,39 @@ def test_a_gain_is_positive_where_the_system_is_better(
     assert found == (None if gain is None else pytest.approx(gain))
 
 
-def test_tasks_with_different_metrics_are_not_averaged(tmp_path: Path) -> None:
-    write_suite(tmp_path / "suite")
-    results = read_suite_folder(tmp_path / "suite")
-    key = "bm25-qqp"
-    changed = results.studies[key]
-    object.__setattr__(changed, "plan", changed.plan.model_copy(update={"metric": "MRR"}))
-    averages = build_suite_data(results).averages
+def test_tasks_with_different_metrics_are_not_averaged(results: SuiteResults) -> None:
+    averages = build_suite_data(vary(results, "bm25-qqp", metric="MRR")).averages
     assert {each.labels: bool(each.refusal) for each in averages} == {("BM25",): True, ("random",): False}
 
 
-@pytest.mark.parametrize(("first", "second", "averaged"), [(100, None, False), (100, 1000, False), (100, 100, True)])
-def test_evaluations_of_different_kinds_are_named_and_not_averaged(
-    tmp_path: Path, first: int, second: int | None, averaged: bool
-) -> None:
-    depths = {"bm25-qqp": first} | ({"bm25-mantis": second} if second else {})
-    write_suite(tmp_path / "suite", depths=depths)
-    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
-    refusals = {each.labels: each.refusal for each in data.averages}
-    assert (not refusals["BM25",]) == averaged
-    assert not refusals["random",]
-    scores, gains, *_ = build_sections(data)
-    assert ("average" in scores.header) == averaged
-    assert all((row[-1] != "-") == averaged for row in gains.rows)
-    own = f"the first {first} documents of a run, none added"
-    other = (
-        f"the first {second} documents of a run, none added" if second else "sampled, the relevant documents among them"
-    )
-    assert scores.legend.endswith(f"Candidates: {own if averaged else f'QQP: {own}; MANtIS: {other}'}.")
+def test_evaluations_of_different_kinds_are_named_and_not_averaged(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite", depths={"bm25-qqp": 100, "bm25-mantis": 100})
+    same = read_suite_folder(tmp_path / "suite")
+    plan = same.studies["bm25-mantis"].plan
+    deeper = replace(plan.first_stage, source="the first 1000 documents of a run", depth=1000)
+    first, sampled = "the first 100 documents of a run, none added", "sampled, the relevant documents among them"
+    for other, said in (
+        (plan.first_stage, first),
+        (deeper, f"QQP: {first}; MANtIS: the first 1000 documents of a run, none added"),
+        (None, f"QQP: {first}; MANtIS: {sampled}"),
+    ):
+        data, averaged = build_suite_data(vary(same, "bm25-mantis", first_stage=other)), said == first
+        refusals = {each.labels: each.refusal for each in data.averages}
+        assert (not refusals["BM25",]) == averaged
+        assert not refusals["random",]
+        scores, gains, *_ = build_sections(data)
+        assert ("average" in scores.header) == averaged
+        assert all((row[-1] != "-") == averaged for row in gains.rows)
+        assert scores.legend.endswith(f"Candidates: {said}.")
 
 
 numbers = st.floats(0.001, 0.1)
 estimates = st.builds(Estimate, numbers, numbers, st.floats(1, 50), st.floats(0, 1), st.floats(1, 500))
 
 
-@given(estimates)
-def test_the_average_of_one_is_itself(estimate: Estimate) -> None:
-    assert average_estimates([estimate]) == estimate
-
-
 @given(st.lists(estimates, min_size=2, max_size=5))
 def test_variances_add_up_and_order_does_not_matter(items: list[Estimate]) -> None:
+    assert average_estimates(items[:1]) == items[0]
     average, reverse = average_estimates(items), average_estimates(items[::-1])
     assert average == pytest.approx(reverse)
     assert average.error**2 * len(items) ** 2 == pytest.approx(sum(each.error**2 for each in items))
@@ -218,7 +217,7 @@ def test_with_one_part_it_is_the_test_of_welch() -> None:
 @pytest.mark.parametrize(("seeds", "deviation"), [(3, 0.0), (3, 0.02), (5, 0.01)])
 def test_equal_methods_are_told_apart_at_the_level(seeds: int, deviation: float) -> None:
     """Three tasks of unequal size and noise, no true difference: rejections at .05, within four standard errors."""
-    rng, rejected, n = np.random.default_rng(1), 0, 1500
+    rng, rejected, n = np.random.default_rng(1), 0, 600
     for _ in range(n):
         tasks = [
             estimate_over_both(rng.normal(0, noise, (seeds, queries)) + rng.normal(0, deviation, (seeds, 1)))
@@ -234,4 +233,3 @@ def test_rows_are_the_studies_that_differ_in_the_column_only(data: SuiteData) ->
         ["bm25-qqp", "bm25-mantis"],
         ["random-qqp", "random-mantis"],
     ]
-    assert suite_plan()["columns"] == "task"

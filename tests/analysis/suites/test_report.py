@@ -3,18 +3,18 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from analysis import report
 from analysis.results import read_records
-from analysis.suites.comparisons import build_suite_data
-from analysis.suites.report import write_suite_report
-from analysis.suites.results import open_suite, read_suite_folder
+from analysis.suites.comparisons import SuiteData, build_suite_data
+from analysis.suites.results import read_suite_folder
 from analysis.suites.tables import build_gain_section, build_published_section, build_score_section
+from records.suite_plan import PublishedResults
 from tests.analysis.suites.builders import write_suite
-from trainables.utils.errors import UserError
 
 PUBLISHED = {
     "source": "a paper, Table 1",
@@ -32,10 +32,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(scope="module")
+def data(folder: Path) -> SuiteData:
+    return build_suite_data(read_suite_folder(folder))
+
+
 def test_the_command_writes_the_joint_report(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([str(folder), "--output", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     assert "bm25-qqp: T-WSLS is significantly better than BERT" in printed
+    assert report.main([str(folder)]) == 0  # in the suite's folder the page has links to the reports of the studies
+    page = (folder / "report" / "report.html").read_text()
+    keys = ("bm25-qqp", "bm25-mantis", "random-qqp", "random-mantis")
+    assert {*re.findall('href="([^"]+)"', page)} == {f"../{key}/report/report.html" for key in keys}
+    assert (folder / "report" / "table.md").read_bytes() == (tmp_path / "out" / "table.md").read_bytes()
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {"comparisons.json", "report.html", "results.csv", "table.md", "table.tex"}
     assert "href=" not in (tmp_path / "out" / "report.html").read_text()
@@ -47,8 +57,7 @@ def test_the_command_writes_the_joint_report(folder: Path, tmp_path: Path, capsy
     assert {entry["kind"] for entry in entries} == {"study", "average"}
 
 
-def test_the_table_has_the_means_of_the_studies_own_tables(folder: Path) -> None:
-    data = build_suite_data(read_suite_folder(folder))
+def test_the_table_has_the_means_of_the_studies_own_tables(data: SuiteData) -> None:
     for group in data.plan.list_rows():
         section = build_score_section(data, group, "test")
         assert section.header == ["system", "QQP", "MANtIS", "average", "gain"]
@@ -56,14 +65,13 @@ def test_the_table_has_the_means_of_the_studies_own_tables(folder: Path) -> None
             means = []
             for cell, study in zip(row[1:3], group, strict=True):
                 own = next(own for own in data.reports[study.key].table.rows if own.system == row[0])
-                assert own.test is not None
                 assert cell.startswith(f"{own.test[0]:.4f}")
                 means.append(own.test[0])
             assert row[3] == f"{sum(means) / 2:.4f}"
 
 
 def test_gains_are_over_the_first_baseline_where_systems_have_several(tmp_path: Path) -> None:
-    """As in a suite of several losses, each smoothed one of which is compared with its own loss."""
+    """A suite of several losses compares each smoothed loss with itself."""
     pairs = [["LS", "BERT"], ["T-LS", "BERT"], ["T-WSLS", "WSLS"]]
     write_suite(tmp_path / "suite", pairs=pairs, published=PUBLISHED)
     data = build_suite_data(read_suite_folder(tmp_path / "suite"))
@@ -81,8 +89,7 @@ def test_gains_are_over_the_first_baseline_where_systems_have_several(tmp_path: 
     assert next(row for row in published.rows if row[:2] == ["QQP", "T-WSLS"])[4] == "+0.0300"
 
 
-def test_marks_are_corrected_over_the_suite(folder: Path) -> None:
-    data = build_suite_data(read_suite_folder(folder))
+def test_marks_are_corrected_over_the_suite(data: SuiteData) -> None:
     for each in data.comparisons:
         group = next(group for group in data.plan.list_rows() if any(study.key == each.study for study in group))
         section = build_score_section(data, group, "test")
@@ -93,8 +100,7 @@ def test_marks_are_corrected_over_the_suite(folder: Path) -> None:
         assert (expected in cell) if expected else not re.search(f"[{symbol}]", cell)
 
 
-def test_published_scores_stand_beside_the_measured_ones(folder: Path) -> None:
-    data = build_suite_data(read_suite_folder(folder))
+def test_published_scores_stand_beside_the_measured_ones(data: SuiteData) -> None:
     bm25, random = data.plan.list_rows()
     assert build_published_section(data, random) == []
     (section,) = build_published_section(data, bm25)
@@ -102,26 +108,16 @@ def test_published_scores_stand_beside_the_measured_ones(folder: Path) -> None:
     assert rows["QQP", "BERT"][2:] == ["0.5 ± 0.01", *rows["QQP", "BERT"][3:]]
     assert rows["QQP", "T-WSLS"][4] == "+0.0300"
     own = {row.system: row.test for row in data.reports["bm25-qqp"].table.rows}
-    assert own["T-WSLS"] is not None
-    assert own["BERT"] is not None
     assert rows["QQP", "T-WSLS"][5] == f"{own['T-WSLS'][0] - own['BERT'][0]:+.4f}"
     assert rows["MANtIS", "BERT"][2] == "-"
 
 
-def test_in_the_suites_folder_the_page_links_the_studies_reports(tmp_path: Path) -> None:
-    write_suite(tmp_path / "suite")
-    assert report.main([str(tmp_path / "suite")]) == 0
-    page = (tmp_path / "suite" / "report" / "report.html").read_text()
-    assert {*re.findall('href="([^"]+)"', page)} == {
-        f"../{key}/report/report.html" for key in ("bm25-qqp", "bm25-mantis", "random-qqp", "random-mantis")
-    }
-
-
-def test_published_rows_are_in_the_order_of_the_plan_and_gains_are_over_a_published_baseline(tmp_path: Path) -> None:
+def test_published_rows_are_in_the_order_of_the_plan_and_gains_are_over_a_published_baseline(folder: Path) -> None:
     """The plan's first baseline is BERT, its second one T-LS; only the second is published."""
     scores = {"BM25/QQP": {"T-WSLS": {"mean": 0.53}, "T-LS": {"mean": 0.5}, "of another year": {"mean": 0.4}}}
-    write_suite(tmp_path / "suite", published=PUBLISHED | {"scores": scores})
-    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    published = PublishedResults.model_validate(PUBLISHED | {"scores": scores})
+    results = read_suite_folder(folder)
+    data = build_suite_data(replace(results, plan=results.plan.model_copy(update={"published": published})))
     (section,) = build_published_section(data, data.plan.list_rows()[0])
     rows = [row for row in section.rows if row[0] == "QQP"]
     systems = data.reports["bm25-qqp"].results.plan.systems
@@ -142,16 +138,3 @@ def test_options_that_have_no_meaning_are_refused(folder: Path, capsys: pytest.C
     assert report.main([str(folder), "--study", "bm25-qqp"]) == 2
     assert report.main([str(folder), "--suite", "synthetic"]) == 2
     assert "wandb:ENTITY/PROJECT" in capsys.readouterr().err
-
-
-def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        write_suite_report(read_suite_folder(folder), tmp_path / name)
-    for path in (tmp_path / "first").iterdir():
-        assert path.read_bytes() == (tmp_path / "second" / path.name).read_bytes(), path.name
-
-
-def test_a_damaged_plan_is_told(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "suite.json").write_text('{"plan": {"suite": "x"}}')
-    with pytest.raises(UserError, match=r"suite\.json"), open_suite(str(tmp_path)):
-        pass

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from analysis.data.results import per_query
-from analysis.readers.results import read_records
 from analysis.rendering.document import render_html, render_latex, render_markdown
 from analysis.rendering.study import build_document
-from analysis.tables.main import ReportData, build_report_data
-from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
+from tests.analysis.builders import Made, analyse, scores, study_runs
 
 SYSTEMS = ["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]
-
-
-def _study(folder: Path, runs: list[Made], **changes: object) -> ReportData:
-    write_records(folder, plan_of(runs, **changes), runs)
-    return build_report_data(read_records(folder))
 
 
 def _graded(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Made]:
@@ -31,9 +24,8 @@ def _graded(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Made]:
 
 
 def test_means_and_deviations_are_of_the_runs(tmp_path: Path) -> None:
-    found = _study(tmp_path, _graded())
+    found = analyse(tmp_path, _graded())
     section = found.by_seed
-    assert section is not None
     assert section.header == ["seed", *SYSTEMS]
     assert [row[0] for row in section.rows] == ["1", "2", "3", "mean", "SD"]
     values = per_query(found.results, "test", "R10@1").set_index(["system", "seed"])["value"]
@@ -43,45 +35,36 @@ def test_means_and_deviations_are_of_the_runs(tmp_path: Path) -> None:
     assert section.rows[3][1:] == [f"{means[name].mean():.4f}" for name in SYSTEMS]
     assert section.rows[4][1:] == [f"{np.std(means[name], ddof=1):.4f}" for name in SYSTEMS]
     assert section.bold == {(row, 1 + SYSTEMS.index("T-WSLS")) for row in range(4)}
+    best, document = section.rows[0][-1], build_document(found)
+    assert f" **{best}** |" in render_markdown(document)
+    assert f"<strong>{best}</strong>" in render_html(document)
+    assert rf"\textbf{{{best}}}" in render_latex(document)
 
 
 def test_the_best_by_a_metric_of_which_less_is_better_is_the_lowest(tmp_path: Path) -> None:
-    found = _study(tmp_path, _graded(), metric="position")
+    found = analyse(tmp_path, _graded(), metric="position")
     section = found.by_seed
-    assert section is not None
     assert (0, 1 + SYSTEMS.index("T-WSLS")) in section.bold
-
-
-def test_every_form_shows_what_is_bold(tmp_path: Path) -> None:
-    found = _study(tmp_path, _graded())
-    section = found.by_seed
-    assert section is not None
-    best = section.rows[0][-1]
-    assert f" **{best}** |" in render_markdown(build_document(found))
-    assert f"<strong>{best}</strong>" in render_html(build_document(found), {})
-    assert rf"\textbf{{{best}}}" in render_latex(build_document(found))
 
 
 def test_a_missing_run_is_a_dash_and_never_averaged(tmp_path: Path) -> None:
     runs = [run for run in _graded() if (run.variant, run.seed) not in (("T-WSLS", 2), ("BERT", 3))]
-    found = _study(tmp_path, runs)
+    found = analyse(tmp_path, runs)
     section = found.by_seed
-    assert section is not None
     column = [row[-1] for row in section.rows]
     assert column[1] == column[3] == column[4] == "-"
     assert {place for place in section.bold if place[1] == 5} == {(0, 5), (2, 5)}
 
 
 def test_one_seed_and_none(tmp_path: Path) -> None:
-    found = _study(tmp_path / "one", _graded((1,)), seeds=[1])
+    found = analyse(tmp_path / "one", _graded((1,)), seeds=[1])
     section = found.by_seed
-    assert section is not None
     assert [row[0] for row in section.rows] == ["1", "mean", "SD"]
     assert section.rows[2][1:] == ["-"] * 5
     runs = study_runs(seeds=(1,), grid=False)
     for run in runs:
         run.scores.pop("test", None)
-    assert _study(tmp_path / "none", runs, seeds=[1]).by_seed is None
+    assert analyse(tmp_path / "none", runs, seeds=[1]).by_seed is None
 
 
 @pytest.mark.parametrize(("systems", "broad"), [(7, False), (12, True)])
@@ -91,9 +74,8 @@ def test_many_systems_are_a_broad_table(tmp_path: Path, systems: int, broad: boo
     for run in runs:
         run.scores = {split: scores(split, 30, 1.5, int(run.id[:8], 16)) for split in ("dev", "test")}
     families = [{"name": "variants", "comparisons": [[name, "BERT"] for name in names[1:]]}]
-    found = _study(tmp_path, runs, seeds=[1, 2], systems=names, families=families)
+    found = analyse(tmp_path, runs, seeds=[1, 2], systems=names, families=families)
     section = found.by_seed
-    assert section is not None
     assert section.is_wide == broad
     assert len(section.header) == systems + 1
     before_label, _, _ = render_latex(build_document(found)).partition(r"\label{tab:seed-by-seed}")

@@ -18,7 +18,7 @@ from analysis.rendering.sections import build_runs_section as runs_section
 from analysis.tables.main import ReportData, build_report_data
 from records.search_log import SystemSearchLog
 from study.folder.run_name import format_run_name
-from tests.analysis.builders import Made, plan_of, queries_of, scores, write_records
+from tests.analysis.builders import Made, analyse, plan_of, queries_of, scores, write_records
 
 CURRICULUM = {"pacing": "root_2", "score": "BERT_loss", "delta": 0.33, "duration": 0.9}
 
@@ -35,9 +35,7 @@ def _made(variant: str, seed: int, quality: float = 1.5, **further: object) -> M
 
 def _study(folder: Path, runs: list[Made], systems: list[str], **changes: object) -> ReportData:
     families = [{"name": "variants", "comparisons": [[name, "BERT"] for name in systems[1:]]}]
-    plan = plan_of(runs, seeds=[1, 2], systems=systems, families=families, **changes)
-    write_records(folder, plan, runs, queries=queries_of(30, 30))
-    return build_report_data(read_records(folder))
+    return analyse(folder, runs, queries_of(30, 30), seeds=[1, 2], systems=systems, families=families, **changes)
 
 
 def test_what_a_systems_configurations_differ_in_is_named(tmp_path: Path) -> None:
@@ -57,9 +55,7 @@ def test_what_a_systems_configurations_differ_in_is_named(tmp_path: Path) -> Non
     ("labels", "expected"),
     [
         ({"variant": "CL-turns", **CURRICULUM, "score": "turns"}, "CL-turns root_2 seed 1"),
-        ({"variant": "CL-root_5", **CURRICULUM, "pacing": "root_5"}, "CL-root_5 BERT_loss seed 1"),
         ({"variant": "CL", **CURRICULUM, "delta": 0.1}, "CL root_2 BERT_loss delta 0.1 seed 1"),
-        ({"variant": "CL", **CURRICULUM, "duration": 0.5}, "CL root_2 BERT_loss duration 0.5 seed 1"),
         (
             {"variant": "T-WSLS-CL-BERT_loss", "epsilon": 0.2, "switch": 0.5, **CURRICULUM},
             "T-WSLS-CL-BERT_loss epsilon 0.2 switch 0.5 root_2 seed 1",
@@ -81,8 +77,6 @@ def test_the_scoring_run_is_in_the_table_of_runs_and_nowhere_else(tmp_path: Path
     assert found.table == without.table
     assert not found.table.notes
     assert [c.runs.keys() for c in found.configurations] == [{1, 2}] * 2
-    assert found.strata is not None
-    assert without.strata is not None
     assert found.strata.to_frame().equals(without.strata.to_frame())
     for split in ("dev", "test"):
         assert 0 not in set(per_query(found.results, split, "R10@1")["seed"])
@@ -134,7 +128,6 @@ def test_names_of_pacing_and_score_are_categories(tmp_path: Path) -> None:
         one["values"] = {name: one["values"][name] for name in reverse}
     write_records(tmp_path, plan, runs, {"systems": {"CL": stored}})
     found = build_report_data(read_records(tmp_path))
-    assert found.results.search is not None
     assert list(found.results.search.systems["CL"].proposals[0].values) == ["pacing", "score", "delta"]
 
 

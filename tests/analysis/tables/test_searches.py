@@ -19,10 +19,9 @@ from analysis.tables.confirmation import build_confirmation_section
 from analysis.tables.frames import build_runs_frame
 from analysis.tables.main import ReportData, build_report_data
 from records.scores import Evaluator
-from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.builders import write_records
 from tests.analysis.offline import environment, write_search
 from tests.analysis.searching import Searched, metric, searched
-from trainables.utils.errors import UserError
 
 DROPPED, FAILED = (3, 5), (7,)
 
@@ -46,7 +45,6 @@ def analysis(folder: Path) -> ReportData:
 
 def test_the_latest_search_that_was_written_counts(study: Path) -> None:
     first = read_wandb_files(study)
-    assert first.search is not None
     assert len(first.search.systems["T-LS"].proposals) == 14
     stored = json.loads((study / "search.json").read_text())
     stored["systems"]["T-LS"]["proposals"] = stored["systems"]["T-LS"]["proposals"][:2]
@@ -55,31 +53,9 @@ def test_the_latest_search_that_was_written_counts(study: Path) -> None:
     with environment(study):
         write_search(study, plan, stored)
     second = read_wandb_files(study)
-    assert second.search is not None
     assert len(second.search.systems["T-LS"].proposals) == 2
     assert second == read_records(study)
     assert len(second.runs) == len(first.runs)
-
-
-def test_a_curve_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
-    runs = study_runs(seeds=(1,), grid=False)
-    write_records(tmp_path, plan_of(runs, seeds=[1]), runs)
-    path = sorted(tmp_path.glob("runs/*/history.json"))[0]
-    path.write_text("{}")
-    results = read_records(tmp_path)
-    with pytest.raises(UserError, match=r"history.json: not a list"):
-        _ = next(run for run in results.runs if run.id == path.parent.name).history
-
-
-@pytest.mark.parametrize("damage", ["[]", "{", '{"systems": {"LS": {}}}', '{"systems": {"LS": 3}}'])
-def test_a_bad_search_is_one_line(tmp_path: Path, damage: str) -> None:
-    runs = study_runs(seeds=(1,), grid=False)
-    write_records(tmp_path, plan_of(runs, seeds=[1]), runs)
-    (tmp_path / "search.json").write_text(damage)
-    with pytest.raises(UserError) as error:
-        read_records(tmp_path)
-    assert "\n" not in str(error.value)
-    assert "search" in str(error.value)
 
 
 def test_what_search_json_says_is_what_the_runs_say(made: Searched, analysis: ReportData) -> None:
@@ -97,13 +73,11 @@ def test_systems_are_compared_on_test_with_the_fresh_seeds(made: Searched, analy
     assert set(table["seed"].dropna()) == {11, 12}
     means = table.groupby(["system", "query_id"])["value"].mean().unstack(0)
     for c in analysis.comparisons:
-        assert c.targets["queries"] is not None
         assert c.targets["queries"].p == pytest.approx(stats.ttest_rel(means[c.system], means[c.baseline]).pvalue)
     for row in analysis.table.rows:
         if row.system in made.systems:
             assert row.configuration == made.systems[row.system]["winner"]
             dev = [run for run in made.runs if run.configuration == row.configuration and run.seed in (1, 2, 3)]
-            assert row.dev is not None
             assert row.dev[0] == pytest.approx(np.mean([metric(run.scores["dev"]) for run in dev]))
     assert "seeds: 3 of the search on dev, 2 fresh ones on test" in render_text(build_document(analysis))
     assert not any("undeclared" in note for note in analysis.table.notes)
@@ -141,7 +115,6 @@ def test_test_scores_do_not_make_a_dropped_configuration_the_chosen_one(tmp_path
     winner = next(p for p in system["proposals"] if p["configuration_id"] == system["winner"])
     write_records(tmp_path / "before", made.plan, made.runs, made.search)
     chosen = build_report_data(read_records(tmp_path / "before")).chosen["T-LS"]
-    assert chosen is not None
     assert chosen.id == system["winner"]
     winner["state"] = "dropped"
     write_records(tmp_path / "after", made.plan, made.runs, made.search)
@@ -161,9 +134,7 @@ def test_the_luck_of_a_search_by_hand(made: Searched, analysis: ReportData) -> N
         row, other = rows[name, True], rows[name, False]
         gain, fresh = (mean(won, seeds) - mean(default, seeds) for seeds in ((1, 2, 3), (11, 12)))
         assert (row.gain, row.fresh_gain, row.optimism) == pytest.approx((gain, fresh, gain - fresh))
-        assert row.test is not None
         assert row.test[0] == pytest.approx(mean(won, (11, 12), "test"))
-        assert other.confirmed is not None
         assert other.confirmed[0] == pytest.approx(mean(default, (11, 12)))
         assert (other.gain, other.test) == (None, None)
     document = build_document(analysis)
@@ -195,7 +166,6 @@ def test_a_winner_that_is_the_default_has_nothing_to_gain(tmp_path: Path) -> Non
     analysis = build_report_data(read_records(tmp_path))
     rows, section = analysis.confirmed, build_confirmation_section(analysis.results.plan, analysis.confirmed)
     assert [(row.gain, row.fresh_gain, row.optimism) for row in rows] == [(0.0, 0.0, 0.0)] * 2
-    assert section is not None
     assert all("= default" in cells[1] for cells in section.rows)
 
 
@@ -214,12 +184,9 @@ def test_fresh_runs_are_told_apart_in_the_results(analysis: ReportData) -> None:
     for row in rows:
         assert (row["role"] == "confirm") == (row["seed"] in ("11", "12"))
     assert {row["role"] for row in rows} == {"search", "confirm", "baseline"}
-
-
-def test_labels_name_what_a_system_varies_in(analysis: ReportData) -> None:
-    labels = {c.id: c.label for c in collect_configurations(analysis.results)}
-    assert len({label for key, label in labels.items() if label.startswith("T-LS")}) == 14
-    assert {"LS (ε 0.1)", "LS (ε 0.2)", "BERT", "BM25"} < set(labels.values())
+    labels = {c.label for c in collect_configurations(analysis.results)}
+    assert len([label for label in labels if label.startswith("T-LS")]) == 14
+    assert {"LS (ε 0.1)", "LS (ε 0.2)", "BERT", "BM25"} < labels
 
 
 def test_the_order_of_candidates_is_worked_out_once_and_never_mistaken(folder: Path, tmp_path: Path) -> None:

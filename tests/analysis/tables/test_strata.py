@@ -15,26 +15,20 @@ from analysis.rendering.document import render_html, render_latex, render_markdo
 from analysis.rendering.study import build_document
 from analysis.report import write_report
 from analysis.stats.paired_tests import estimate_all
-from analysis.tables.main import ReportData, build_report_data
+from analysis.tables.main import ReportData
 from analysis.tables.strata import COLUMNS, compute_interval
-from tests.analysis.builders import Made, plan_of, queries_of, scores, study_runs, write_records
+from tests.analysis.builders import analyse, plan_of, queries_of, scores, study_runs, write_records, write_texts
 from trainables.utils.errors import UserError
 
 QUERIES = queries_of()
 
 
-def _study(folder: Path, runs: list[Made], queries: pd.DataFrame | None = QUERIES, **changes: object) -> ReportData:
-    write_records(folder, plan_of(runs, **changes), runs, queries=queries)
-    return build_report_data(read_records(folder))
-
-
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
-    return _study(tmp_path_factory.mktemp("strata"), study_runs())
+    return analyse(tmp_path_factory.mktemp("strata"), study_runs(), QUERIES)
 
 
 def test_every_number_by_a_plain_loop(analysis: ReportData) -> None:
-    assert analysis.strata is not None
     values = per_query(analysis.results, "test", "R10@1")
     table = analysis.strata.to_frame()
     assert list(table) == COLUMNS
@@ -54,7 +48,6 @@ def test_every_number_by_a_plain_loop(analysis: ReportData) -> None:
         assert row.mean == pytest.approx(mean)
         if len(cubes[row.system]) > 1:
             expected = estimate_all(cubes[row.system])["both"]
-            assert expected is not None
             assert (row.low, row.high) == pytest.approx(expected.confidence_interval())
         if row.system == "BERT":
             assert np.isnan([row.difference, row.difference_low, row.difference_high]).all()
@@ -66,7 +59,6 @@ def test_every_number_by_a_plain_loop(analysis: ReportData) -> None:
 
 
 def test_strata_add_up_to_the_whole(analysis: ReportData) -> None:
-    assert analysis.strata is not None
     whole = per_query(analysis.results, "test", "R10@1").groupby("system")["value"].mean()
     table = analysis.strata.to_frame()
     assert set(table["system"]) == {"BERT", "LS", "T-LS", "WSLS", "T-WSLS", "BM25", "untrained"}
@@ -78,7 +70,6 @@ def test_strata_add_up_to_the_whole(analysis: ReportData) -> None:
 
 def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: ReportData) -> None:
     """Its scores of these queries are partly chance, which favours others among those that it found difficult."""
-    assert analysis.strata is not None
     table = analysis.strata.to_frame()
     table = table[table["system"] == "T-WSLS"]
     for name, own in table.groupby("attribute"):
@@ -93,14 +84,12 @@ def test_terciles_of_what_a_run_found_have_no_interval_of_differences(analysis: 
 
 
 def test_one_seed_is_scipys_interval_over_queries(tmp_path: Path) -> None:
-    found = _study(tmp_path, study_runs(seeds=(1,), grid=False), seeds=[1])
-    assert found.strata is not None
+    found = analyse(tmp_path, study_runs(seeds=(1,), grid=False), QUERIES, seeds=[1])
     values = per_query(found.results, "test", "R10@1").set_index(["system", "query_id"])["value"]
     known = QUERIES[(QUERIES["split"] == "test") & (QUERIES["domain"] == "travel")]["query_id"].tolist()
     (row,) = [row for row in found.strata.select("domain", "T-WSLS") if row.stratum == "travel"]
     gap = values["T-WSLS"][known].to_numpy() - values["BERT"][known].to_numpy()
     oracle = stats.ttest_1samp(gap, 0).confidence_interval(0.95)
-    assert row.difference is not None
     assert row.difference == pytest.approx((gap.mean(), oracle.low, oracle.high))
     assert "for new queries (one seed)" in found.strata.to_sections(found.results.plan)[-1].legend
 
@@ -116,8 +105,7 @@ def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
         number = int(run.id[:8], 16)
         if run.variant == "LS":  # best on dev, worst on test
             run.scores = {"dev": scores("dev", 40, 4.0, number), "test": scores("test", 60, -2.0, number)}
-    found = _study(tmp_path, runs)
-    assert found.strata is not None
+    found = analyse(tmp_path, runs, QUERIES)
     assert found.strata.shown == ("BERT", "LS")
     _, header, rows, *_ = found.strata.to_sections(found.results.plan)[0]
     assert header == ["turns", "queries", "BERT", "LS", "difference"]
@@ -126,16 +114,15 @@ def test_the_choice_of_what_is_shown_sees_no_test_score(tmp_path: Path) -> None:
 
 def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
     runs = study_runs(seeds=(1, 2), grid=False)
-    assert _study(tmp_path / "none", runs, None, seeds=[1, 2]).strata is None
-    assert _study(tmp_path / "bare", runs, QUERIES[["split", "query_id"]], seeds=[1, 2]).strata is None
+    assert analyse(tmp_path / "none", runs, seeds=[1, 2]).strata is None
+    assert analyse(tmp_path / "bare", runs, QUERIES[["split", "query_id"]], seeds=[1, 2]).strata is None
     untested = [replace(run, scores={"dev": run.scores["dev"]}) for run in runs]
-    assert _study(tmp_path / "untested", untested, seeds=[1, 2]).strata is None
+    assert analyse(tmp_path / "untested", untested, QUERIES, seeds=[1, 2]).strata is None
     runs = [run for run in runs if (run.variant, run.seed) != ("BERT", 2)]
-    broken = _study(tmp_path / "broken", runs, seeds=[1, 2])
+    broken = analyse(tmp_path / "broken", runs, QUERIES, seeds=[1, 2])
     assert broken.strata is None
     assert strata_figure.plot_strata(broken) is None
-    report = write_report(read_records(tmp_path / "none"), tmp_path / "report")
-    assert not [name for name in report.files if name.startswith("strata")]
+    write_texts(read_records(tmp_path / "none"), tmp_path / "report")
     assert "exploratory. " not in (tmp_path / "report" / "report.html").read_text()
 
 
@@ -146,7 +133,7 @@ def test_an_earlier_reports_strata_are_removed(tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "r" / "strata.csv")
     assert list(table) == COLUMNS
     (tmp_path / "queries.parquet").unlink()
-    write_report(read_records(tmp_path), tmp_path / "r")
+    write_texts(read_records(tmp_path), tmp_path / "r")
     assert not list((tmp_path / "r").glob("strata*"))
 
 
@@ -161,12 +148,11 @@ def test_queries_that_are_not_those_of_the_runs_are_refused(tmp_path: Path, chan
     with pytest.raises(
         UserError, match=r"queries.parquet, test: lacks [01] queries of the runs, has [01] others"
     ) as error:
-        _study(tmp_path, study_runs(seeds=(1,), grid=False), changed, seeds=[1])
+        analyse(tmp_path, study_runs(seeds=(1,), grid=False), changed, seeds=[1])
     assert "\n" not in str(error.value)
 
 
 def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> None:
-    assert analysis.strata is not None
     told, source, paper = (
         render_markdown(build_document(analysis)),
         render_html(build_document(analysis), {}),
@@ -178,14 +164,12 @@ def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> N
         assert rf"\label{{tab:strata-{attribute.name.replace('/', '-').replace('_', '-')}}}" in paper
         for row in analysis.strata.select(attribute.name, "T-WSLS"):
             assert row.value.to_text() in told
-            assert row.difference is not None
             assert row.difference.to_text("+") in source
     for text in (told, source):
         assert "Exploratory: not declared, and not corrected for the number of strata. T-WSLS is the best" in text
 
 
 def test_the_figure_shows_both_systems_and_their_intervals(analysis: ReportData) -> None:
-    assert analysis.strata is not None
     figure = strata_figure.plot_strata(analysis)
     shown = [axis for axis in figure.axes if axis.get_visible()]
     for axis, attribute in zip(shown, analysis.strata.attributes, strict=True):

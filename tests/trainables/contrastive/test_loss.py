@@ -61,13 +61,6 @@ def test_without_weight_or_vectors_it_is_info_nce_bit_for_bit(seed: int, count: 
     assert info_nce(first, second, 0.05, strange, 1e-3) > expected
 
 
-def test_a_weight_counts_as_that_many_copies() -> None:
-    first, second = views(1, 5)
-    strange = draw_noise(1, 0, 4, 7).double()
-    twice = info_nce(first, second, 0.05, torch.cat([strange, strange]), 0.75)
-    torch.testing.assert_close(info_nce(first, second, 0.05, strange, 1.5), twice)
-
-
 @pytest.mark.parametrize("temperature", [1e-3, 0.05])
 @pytest.mark.parametrize("weight", [1e-30, 1.0, 1e30])
 def test_it_is_finite_where_exponentials_are_not(temperature: float, weight: float) -> None:

@@ -16,7 +16,6 @@ from tests.trainables.data import fixtures
 from tests.trainables.data.protocols import use_protocol
 from trainables.data.files.candidates_run import Ranking
 from trainables.data.first_stage import build_retrieved_split
-from trainables.data.negatives.pool import is_own_document
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_preparation import find_prepared_data, prepare_data
 from trainables.data.statistics import load_ranking_statistics
@@ -259,13 +258,6 @@ def test_only_needed_documents_are_kept_with_a_pool_of_judged_ones(
     assert prepared.read_metadata()["skipped"]["document that is not needed"] > 0
 
 
-def test_composed_and_decomposed_texts_are_the_same_document() -> None:
-    composed, decomposed = "Un caf\u00e9?", "Un cafe\u0301?"
-    assert is_own_document("1", composed, "2", decomposed)
-    assert is_own_document("1", decomposed, "1", f"Titre {composed}")
-    assert not is_own_document("1", composed, "2", f"Titre {composed}")
-
-
 @pytest.mark.parametrize("first_stage", ["bm25", "run"])
 def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first_stage: str) -> None:
     """As in ArguAna and Quora, where BEIR leaves it out. An id alone does not make a document the query."""
@@ -298,23 +290,6 @@ def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first
         if first_stage == "run":
             assert found["q18"] == (["copy18", "q18", "d18"] if keep else ["d18", "d1", "d2"])
             assert found["q20"] == ["q20", "d20", "d1"]
-
-
-def test_a_copy_of_the_query_is_retrieved_only_if_it_is_judged_or_kept(tmp_path: Path) -> None:
-    folder = write_collection(tmp_path / "copies")
-    with (folder / "corpus.jsonl").open("a") as stream:
-        stream.writelines(
-            json.dumps({"_id": f"copy{i}", "title": "", "text": fixtures.query(i)}) + "\n" for i in (18, 19)
-        )
-    with (folder / "qrels/test.tsv").open("a") as stream:
-        stream.write("q19\tcopy19\t1\n")
-    values = {"name": "beir", "path": str(folder), "candidates": 4, "depth": DEPTH}
-    for keep, expected in ((False, {"copy19"}), (True, {"copy18", "copy19"})):
-        with use_protocol(keep_query_text=keep):
-            prepared = prepare_data(RankerTaskSettings.model_validate(values), tmp_path / f"cache {keep}")
-        found = list_candidates(prepared, "test")
-        first = {query: ranking[0][0] for query, ranking in found.items()}
-        assert {name for name in first.values() if name.startswith("copy")} == expected
 
 
 @pytest.mark.parametrize(

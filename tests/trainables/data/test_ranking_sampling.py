@@ -203,23 +203,17 @@ def test_a_training_query_has_all_its_relevant_documents_and_as_many_others_as_a
         np.testing.assert_allclose(negatives["weak_label"], [*(0.01 + 0.98 * share), *[0.0] * (n - len(best))])
 
 
-def test_a_document_that_is_the_query_itself_is_no_negative(tmp_path: Path) -> None:
-    made = collection()
-    made.documents["Dt4"] = made.queries["t0"]
-    found, _ = prepared(tmp_path, made, candidates=11)
-    assert "Dt4" not in set(found[found["query_id"] == "t0"]["document_id"])
-
-
-def test_a_document_that_is_the_query_itself_is_a_negative_if_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_document_that_is_the_query_itself_is_a_negative_only_if_asked(tmp_path: Path, keep: bool) -> None:
     """A relevant one is none even then."""
     made = collection()
     made.documents["Dt4"] = made.documents["Dt0"] = made.queries["t0"]
     made.documents["Dt5"] = made.queries["t1"]
-    with use_protocol(keep_query_text=True):
+    with use_protocol(keep_query_text=keep):
         found, _ = prepared(tmp_path, made, candidates=11)
     negatives = found[found["relevant"] == 0].groupby("query_id")["document_id"].agg(set)
     assert "Dt4" not in negatives["t0"]
-    assert "Dt5" in negatives["t1"]
+    assert ("Dt5" in negatives["t1"]) == keep
 
 
 def test_weak_labels_of_random_negatives(tmp_path: Path) -> None:

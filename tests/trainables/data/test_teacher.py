@@ -49,7 +49,6 @@ def test_scores_are_joined_in_any_order(prepared: RankingDataset, table: pd.Data
     mixed = pd.concat([table.sample(frac=1, random_state=0), other])
     found = taught(prepared, write_run(tmp_path / "scores.run", mixed))
     assert (found.fingerprint, found.folder) == (prepared.fingerprint, prepared.folder)
-    assert found.settings.teacher is not None
     scores = read_teacher_scores(found.folder, found.settings.teacher)
     np.testing.assert_array_equal(scores, table["score"])
     assert found.settings.for_specification() == prepared.settings
@@ -78,7 +77,7 @@ def test_another_file_is_another_teacher(prepared: RankingDataset, table: pd.Dat
 def test_wrong_files_are_refused_in_a_line(
     prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path, change: object, told: str
 ) -> None:
-    wrong = change(table)  # type: ignore[operator]
+    wrong = change(table)
     file = tmp_path / "wrong.run"
     rows = zip(wrong["query_id"], wrong["document_id"], wrong["score"], strict=True)
     file.write_text("".join(f"{q} Q0 {d} 1 {s} teacher\n" for q, d, s in rows))
@@ -101,7 +100,6 @@ def test_a_missing_file_and_missing_scores_are_told(
 def test_a_damaged_join_is_written_again(prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path) -> None:
     file = write_run(tmp_path / "scores.run", table)
     digest = taught(prepared, file).settings.teacher
-    assert digest is not None
     get_teacher_path(prepared.folder, digest).write_bytes(b"damaged")
     with pytest.raises(DamagedError):
         read_teacher_scores(prepared.folder, digest)

@@ -37,26 +37,6 @@ def test_both_are_those_of_torch(drawn: tuple[np.ndarray, np.ndarray]) -> None:
         assert bert_pred(scores, relevant)[row] == pytest.approx(expected.item(), abs=1e-12)
 
 
-def test_by_hand() -> None:
-    third = math.log(3)  # probabilities 3/4 and 1/4
-    assert bert_pred([[third, -third]], [[1, 0]]).tolist() == pytest.approx([-0.5])
-    assert bert_loss([[third, -third]], [[1, 0]]).tolist() == pytest.approx([math.log(4 / 3)])
-    # other candidates 1/4 and 1/2
-    assert bert_pred([[0.0, third, -third]], [[0, 1, 0]]).tolist() == pytest.approx([3 / 8 - 3 / 4])
-    expected = (math.log(4 / 3) + (math.log(4 / 3) + math.log(2)) / 2) / 2
-    assert bert_loss([[0.0, third, -third]], [[0, 1, 0]]).tolist() == pytest.approx([expected])
-
-
-@pytest.mark.parametrize("function", SCORES)
-@given(instances(), st.floats(0.1, 20))
-def test_a_surer_right_answer_is_easier(function, drawn: tuple[np.ndarray, np.ndarray], more: float) -> None:  # type: ignore[no-untyped-def]
-    scores, relevant = drawn
-    surer = scores + np.where(relevant == 1, more, -more)
-    assert (function(surer, relevant) <= function(scores, relevant)).all()
-    weak = np.abs(scores).max(axis=1) < 10  # beyond, probabilities differ by less than their rounding
-    assert (function(surer, relevant)[weak] < function(scores, relevant)[weak]).all()
-
-
 def test_no_score_overflows_and_small_losses_stay_apart() -> None:
     with np.errstate(all="raise", under="ignore"):
         assert bert_loss([[1e4, -1e4], [-1e4, 1e4]], [[1, 0], [1, 0]]).tolist() == [0.0, 1e4]

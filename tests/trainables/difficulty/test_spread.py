@@ -3,7 +3,6 @@
 import math
 import statistics
 import string
-from itertools import pairwise
 from operator import mul
 
 import numpy as np
@@ -46,13 +45,6 @@ def test_sigma_sm_is_that_of_plain_loops(drawn: list[tuple[list[str], list[str]]
     assert found.tolist() == pytest.approx([spread_by_loops(*one) for one in drawn], abs=1e-12)
 
 
-def test_sigma_sm_by_hand() -> None:
-    table = {"x": [1.0, 0.0], "y": [0.0, 2.0]}
-    instances = written([["x x"], ["x", "y"], ["nobody"]], [["x", "y"], ["x", "nobody"], ["x", "y"]])
-    # cosines 1 and 0; (1 + 0) / 2 and none at all; none at all
-    assert sigma_sm(instances, vectors_of(table)).tolist() == [0.5, 0.25, 0.0]
-
-
 def test_the_last_20_words_of_a_context_and_the_first_20_of_a_response_count() -> None:
     table = {"x": [1.0, 0.0], "y": [0.0, 1.0]}
     other = "- ".join(["y"] * 20)
@@ -64,12 +56,6 @@ def test_the_last_20_words_of_a_context_and_the_first_20_of_a_response_count() -
 
 def test_words_are_without_the_punctuation_around_them() -> None:
     assert split_words('"Don\'t", he said -- (see /etc/fstab)... ?') == ["Don't", "he", "said", "see", "etc/fstab"]
-
-
-def test_equal_candidates_are_easiest() -> None:
-    instances = written([["a b", "c"]], [["d a"] * 4])
-    assert sigma_sm(instances, vectors_of(TABLE))[0] == pytest.approx(0.0, abs=1e-12)
-    assert sigma_bm25(instances, BM25)[0] == 0.0
 
 
 @pytest.mark.parametrize("given", [BM25, SamplerSettings(name="random")])
@@ -132,13 +118,6 @@ def test_one_missing_score_and_all_are_computed(docstrings: RankingDataset) -> N
 def test_candidates_without_a_word_are_refused() -> None:
     with pytest.raises(UserError, match=r"^curriculum\.score: a score by BM25, but no document contains a word; exp"):
         sigma_bm25(written([["a"]], [["?", "!"]]), BM25)
-
-
-def test_what_the_candidates_differ_in_more_is_harder() -> None:
-    contexts = [["disk format"]] * 3
-    near, middle, far = ["disk", "disk now"], ["disk format", "disk"], ["disk format disk format", "hello"]
-    found = sigma_bm25(written(contexts, [near, middle, far]), BM25).tolist()
-    assert all(easier < harder for easier, harder in pairwise(found))
 
 
 def test_ap_bm25_is_one_minus_the_reciprocal_rank_of_the_relevant_one() -> None:

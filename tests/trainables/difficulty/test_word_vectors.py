@@ -48,7 +48,7 @@ def test_words_of_a_file_are_looked_up_as_written_then_lower_cased(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["a.vec", "a.txt.gz"])
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, name: str, share: float) -> None:
     path = write(tmp_path / name)
     whole = path.read_bytes()
@@ -61,9 +61,7 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, name: str, share: float)
     [
         ("a.vec", b"the 0.1 0.2\n", "(ValueError: "),
         ("a.vec", b"2 2\nthe 0.1 0.2\ndisk 0.3\n", "(ValueError: word 2 does not have 2 numbers)"),
-        ("a.vec", b"2 2\nthe 0.1 0.2\n", "(ValueError: 1 words instead of 2)"),
         ("a.vec", b"1 2\nthe 0.1 0.2\ndisk 0.1 0.2\n", "(ValueError: 2 words instead of 1)"),
-        ("a.vec", b"1 2\nthe 0.1 x\n", "(ValueError: "),
         ("a.vec", b"1 2\nthe 0.1 nan\n", "(ValueError: a number that is not finite)"),
         ("a.vec", b"0 2\n", "(ValueError: 0 words of 2 numbers)"),
         ("a.vec.gz", b"1 2\nthe 0.1 0.2\n", "(BadGzipFile: "),

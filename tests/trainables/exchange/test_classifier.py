@@ -64,8 +64,7 @@ def check_logits(path: Path) -> None:
         torch.testing.assert_close(model.compute_logits(batch), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("labels", [1, 2])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("kind", "labels"), [*((kind, 1) for kind in TYPES), ("bert", 2)])
 def test_logits_are_those_of_transformers(tmp_path: Path, kind: str, labels: int) -> None:
     check_logits(write_classifier(tmp_path / "model", kind, labels))
 
@@ -78,7 +77,7 @@ def write_cross_encoder(place: Path, pooling: str, layers: Sequence[nn.Module], 
     """A CrossEncoder of modules, saved with a tokenizer."""
     write_model(place / "base", kind)
     body = TransformerModule(str(place / "base"), transformer_task="feature-extraction")
-    model = CrossEncoder(modules=[body, Pooling(32, pooling), *layers], device="cpu")  # type: ignore[arg-type]
+    model = CrossEncoder(modules=[body, Pooling(32, pooling), *layers], device="cpu")
     model.save(str(place / "saved"))
     return model
 
@@ -87,9 +86,7 @@ def dense(inputs: int, outputs: int, activation: nn.Module, name: str | None = N
     return Dense(inputs, outputs, activation_function=activation, module_output_name=name, **settings)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-@pytest.mark.parametrize("labels", [1, 2])
-@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize(("pooling", "labels", "residual"), [("mean", 1, False), ("cls", 2, True), ("cls", 1, True)])
 def test_scores_are_those_of_a_cross_encoder_of_modules(
     tmp_path: Path, pooling: str, labels: int, residual: bool
 ) -> None:
@@ -158,7 +155,10 @@ def test_other_modules_are_refused_in_one_line(tmp_path: Path) -> None:
     assert "puts a prompt before every text" in refusal(saved)
 
 
-@pytest.mark.parametrize("kind", TYPES)
+OTHERS = [pytest.param(kind, marks=pytest.mark.long) for kind in TYPES if kind not in ("bert", "deberta")]
+
+
+@pytest.mark.parametrize("kind", ["bert", "deberta", *OTHERS])
 def test_every_type_runs_in_bf16(tmp_path: Path, kind: str) -> None:
     model, batch = load_classifier(write_classifier(tmp_path / "model", kind)), make_batch(LENGTHS)
     with torch.inference_mode():

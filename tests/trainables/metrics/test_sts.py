@@ -1,7 +1,5 @@
 """Semantic textual similarity: pseudo-values against loops over scipy, sets and subsets, and the mean over sets."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,13 +40,6 @@ def test_pseudo_values_are_those_of_leaving_one_out_with_all_ties(own: list[tupl
     expected = n * value - (n - 1) * without_each(scores, grades)
     found = spearman_pseudo_values(scores, grades)
     assert found.mean() == pytest.approx(value, abs=1e-12)
-    np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-9)
-
-
-def test_pseudo_values_of_distinct_scores() -> None:
-    scores, grades = pairs(np.array([300]))
-    expected = 300 * stats.spearmanr(scores, grades).statistic - 299 * without_each(scores, grades)
-    found = spearman_pseudo_values(scores, grades)
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-9)
 
 
@@ -167,25 +158,3 @@ def test_the_names_of_the_sets_are_needed() -> None:
     for name in ("STS/", "STS//", "STS/STS12/", "STS STS12", "sts"):
         with pytest.raises(ValueError, match=r"is not a metric; expected .*Spearman, STS, STS/<set>"):
             get_measure(name)
-
-
-def test_what_the_measures_are() -> None:
-    one = get_measure("STS/STS12")
-    assert (one.per_query, one.lower_is_better, one.needs_logits, one.is_rank_based, one.max_value) == (
-        True,
-        False,
-        False,
-        True,
-        100.0,
-    )
-    assert get_measure("MAP").max_value == 1.0
-
-
-def test_the_test_split_takes_less_than_two_seconds() -> None:
-    sets = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-    lengths = np.array([3108, 1500, 3750, 3000, 1186, 1379, 4927])
-    drawn = pairs(lengths)
-    started = time.perf_counter()
-    values = get_measure("STS").compute_values(*drawn, lengths, sets)
-    assert time.perf_counter() - started < 2
-    assert len(values) == 18_850

@@ -80,8 +80,8 @@ def test_attention_stays_inside_a_text_and_its_window(
     found, expected = attend(inputs, window), attend_alone(copies, window)
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
     weighting = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
-    (found * weighting).sum().backward()  # type: ignore[no-untyped-call]
-    (expected * weighting).sum().backward()  # type: ignore[no-untyped-call]
+    (found * weighting).sum().backward()
+    (expected * weighting).sum().backward()
     for own, other in zip(inputs, copies, strict=True):
         torch.testing.assert_close(own.grad, other.grad, rtol=0, atol=1e-5)
 
@@ -143,7 +143,7 @@ def test_the_first_token_alone_attends_as_with_the_others(rate: float, dtype: to
             expected.append(torch.einsum("hj,jhd->hd", weights, value))
             start += 1
     join_projections(module, ["query", "key", "value"])
-    joint: JointProjection = module.query.joint  # type: ignore[assignment, union-attr]
+    joint: JointProjection = module.query.joint
     given = add_extra_rows(rows, layout).transpose(0, 1)[None]
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
         found = attend_packed(
@@ -156,8 +156,8 @@ def test_the_first_token_alone_attends_as_with_the_others(rate: float, dtype: to
     tolerance = 1e-5 if dtype == torch.float32 else 0.05
     torch.testing.assert_close(found[is_first].float(), torch.stack(expected), rtol=0, atol=tolerance)
     weighting = torch.randn(len(LENGTHS), HEADS, SIZE, generator=torch.Generator().manual_seed(1))
-    (found[is_first].float() * weighting).sum().backward()  # type: ignore[no-untyped-call]
-    (torch.stack(expected) * weighting).sum().backward()  # type: ignore[no-untyped-call]
+    (found[is_first].float() * weighting).sum().backward()
+    (torch.stack(expected) * weighting).sum().backward()
     assert rows.grad is not None
     assert expected_rows.grad is not None
     torch.testing.assert_close(rows.grad, expected_rows.grad, rtol=0, atol=10 * tolerance)

@@ -14,8 +14,7 @@ from trainables.models.transformer import Transformer, load_pretrained
 from trainables.specs.base import BaseModelSettings
 
 
-@pytest.mark.parametrize("rows", [1, 7, 2048])
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("rows", "bias"), [(1, True), (7, False), (2048, True)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_values_are_those_of_the_layer(rows: int, bias: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
@@ -56,8 +55,7 @@ def test_joint_projections_stay_one_product(monkeypatch: pytest.MonkeyPatch) -> 
     assert sizes == [16, 8]
 
 
-@pytest.mark.parametrize("first_only", [False, True])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("precision", "first_only"), [("fp32", True), ("bf16", False)])
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_type_scores_in_a_precision_and_trains_on_unchanged(
     tmp_path: Path, kind: str, precision: Precision, first_only: bool
@@ -68,7 +66,7 @@ def test_every_type_scores_in_a_precision_and_trains_on_unchanged(
     def step() -> tuple[torch.Tensor, list[torch.Tensor | None]]:
         model.zero_grad()
         output, _ = model.encode(batch, NO_DROPOUT, first_only)
-        output.square().sum().backward()  # type: ignore[no-untyped-call]
+        output.square().sum().backward()
         return output.detach(), [own.grad for own in model.parameters()]
 
     names, before, gradients = [*model.state_dict()], *step()

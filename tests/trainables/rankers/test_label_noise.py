@@ -84,11 +84,6 @@ def test_more_queries_or_candidates_change_no_label_of_the_others(share: float, 
     )
 
 
-def test_without_noise_the_labels_are_the_true_ones() -> None:
-    for kind in KINDS:
-        np.testing.assert_array_equal(draw_noisy_labels(truth(100, 5), 0.0, kind, 1), truth(100, 5))
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
 def test_labels_are_wrong_as_often_as_independent_draws_are(share: float) -> None:
     """Labels are independent between two candidates and between two seeds."""
@@ -207,7 +202,6 @@ def test_prepared_data_is_the_same_with_any_noise(tmp_path: Path, monkeypatch: p
     for path in first.folder.iterdir():
         assert path.read_bytes() == (second.folder / path.name).read_bytes(), path.name
     shared = find_prepared_data(settings[1], tmp_path / "0")  # prepared by the study without noise
-    assert shared is not None
     assert (shared.settings.label_noise, shared.settings.label_noise_kind) == (0.3, "flipped")
     assert first.settings.label_noise == 0
 
@@ -241,8 +235,9 @@ def test_variants_of_a_seed_see_the_same_noise_and_seeds_do_not(world: World, fr
 # Training
 
 
-@pytest.mark.parametrize("variant", [BASELINE, LS, WSLS], ids=["BERT", "LS", "WSLS"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("variant", "kind"), [(BASELINE, "hidden"), (LS, "flipped"), (WSLS, "hidden"), (WSLS, "flipped")], ids=str
+)
 def test_the_loss_is_that_of_the_same_rows_with_noisy_labels(
     world: World, fresh: Fresh, variant: LabelSmoothing, kind: Kind
 ) -> None:
@@ -284,13 +279,6 @@ def test_a_stopped_or_forked_run_with_noise_has_the_bits_of_the_whole(world: Wor
     for again in (forked, resumed):
         assert (again.weights_hash, again.history, again.metric) == (whole.weights_hash, whole.history, whole.metric)
         assert again.instances_trained < TRAINING["instances"]
-
-
-def test_runs_with_different_noise_share_no_checkpoint(world: World, fresh: Fresh) -> None:
-    cache = fresh()
-    outcomes = [finish(noisy(job(world, cache), share, "flipped")) for share in (0.0, 0.2, 0.6)]
-    assert [outcome.instances_reused for outcome in outcomes] == [0, 0, 0]
-    assert len({outcome.weights_hash for outcome in outcomes}) == 3
 
 
 @pytest.mark.parametrize("changes", [{}, {"label_noise": 0.07}, {"label_noise": 0.5, "label_noise_kind": "flipped"}])

@@ -43,8 +43,8 @@ def work(text: str, barrier: Any, told: Any) -> None:
         [],
     )
     features.TEXTS_PER_PART = SMALL
-    tokens._write_tokens = lambda *arguments: (done.append("tokens"), write(*arguments))  # type: ignore[assignment]
-    features.FrozenFeatures.compute_part = lambda *arguments: (done.append(arguments[1]), compute(*arguments))  # type: ignore[assignment]
+    tokens._write_tokens = lambda *arguments: (done.append("tokens"), write(*arguments))
+    features.FrozenFeatures.compute_part = lambda *arguments: (done.append(arguments[1]), compute(*arguments))
     barrier.wait()
     parts = list(precompute(made))
     told.put((done, parts, RankerData(made).features.list_missing_parts()))

@@ -25,8 +25,7 @@ def compute_logits(run: RankerRun, split: str) -> np.ndarray:
         return torch.cat([run.trainer.model(run.data.read(row[None])) for row in rows]).double().numpy()
 
 
-@pytest.mark.parametrize("model", [{}, FROZEN], ids=["cls", "cosine, frozen"])
-@pytest.mark.parametrize("action", ["train", "test"])
+@pytest.mark.parametrize(("model", "action"), [({}, "train"), (FROZEN, "test")], ids=["cls", "cosine, frozen"])
 def test_scores_are_the_second_logit_of_the_model(
     world: World, fresh: Fresh, model: dict[str, object], action: str
 ) -> None:

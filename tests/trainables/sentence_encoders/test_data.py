@@ -85,12 +85,3 @@ def test_a_model_without_a_tokenizer_is_refused(encoders: Encoders, tmp_path: Pa
         (tmp_path / name).symlink_to(encoders.bert / name)
     with pytest.raises(UserError, match="no tokenizer in"):
         weights.check_model_settings(tmp_path, load_study("gs-infonce").model)
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_the_longest_text_is_what_the_positions_hold(encoders: Encoders, family: str) -> None:
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(encoders.path(family))
-    taken = config.max_position_embeddings - (config.pad_token_id + 1 if family == "roberta" else 0)
-    assert weights.read_max_tokens(encoders.path(family)) == taken

@@ -34,16 +34,29 @@ def plain(base: nn.Module, head: nn.Module | None, batch: PackedBatch, padding: 
     return (hidden * mask).sum(1) / mask.sum(1)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
 @pytest.mark.parametrize(
-    ("variant", "weights"),
-    [(SIMCSE, [0, 0, 0, 0]), (GS, [1, 1, 1, 1]), (T_GS, [1, 1, 0, 0]), (LINEAR, [0.8, 0.4, 0, 0]), (HALF, [1] * 4)],
-    ids=["SimCSE", "GS", "T-GS", "linear", "M = 2"],
+    ("family", "pooling", "variant", "weights"),
+    [
+        ("bert", "cls", SIMCSE, [0, 0, 0, 0]),
+        ("bert", "cls", GS, [1, 1, 1, 1]),
+        ("bert", "mean", T_GS, [1, 1, 0, 0]),
+        ("bert", "mean", LINEAR, [0.8, 0.4, 0, 0]),
+        ("bert", "cls", HALF, [1] * 4),
+        ("roberta", "cls", LINEAR, [0.8, 0.4, 0, 0]),
+        ("roberta", "mean", GS, [1, 1, 1, 1]),
+    ],
+    ids=["SimCSE", "GS", "T-GS", "linear", "M = 2", "RoBERTa", "RoBERTa, mean"],
 )
-@pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_training_is_plain_simcse_in_torch(
-    encoders: Encoders, family: str, variant: NoiseSmoothing, weights: list[float], pooling: str
+    encoders: Encoders,
+    family: str,
+    variant: NoiseSmoothing,
+    weights: list[float],
+    pooling: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """With a large epsilon, since Adam with a small one turns the rounding of gradients near 0 into whole steps."""
+    monkeypatch.setattr("trainables.training.trainer._ADAM_EPSILON", 1e-3)
     path, temperature = encoders.path(family), 0.1
     settings = {"dropout": 0.0, "weight_decay": 0.1, "temperature": temperature}
     run = EncoderRun(job(encoders, encoders.fresh(), variant, {"pooling": pooling}, path, fork_points=(), **settings))
@@ -52,7 +65,7 @@ def test_training_is_plain_simcse_in_torch(
     if head is not None and model.head is not None:
         head.load_state_dict(model.head.state_dict())
     parameters = [*base.parameters(), *(head.parameters() if head else [])]
-    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, eps=1e-3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / BATCHES)
     count, losses = len(encoders.prepared.read_sentences()), []
     for step, weight in enumerate(weights):
@@ -74,7 +87,6 @@ def test_training_is_plain_simcse_in_torch(
     np.testing.assert_allclose([row["train/loss"] for row in rows], losses, rtol=0, atol=1e-5)
     assert [row["train/weight"] for row in rows] == pytest.approx(weights)
     np.testing.assert_allclose([row["train/learning_rate"] for row in rows], [1e-3, 7.5e-4, 5e-4, 2.5e-4])
-    assert model.embeddings is not None
     mine = [*model.embeddings.parameters(), *model.upper.parameters(), *model.head_parameters().values()]
     for one, other in zip(mine, parameters, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
@@ -108,8 +120,11 @@ def test_noise_is_drawn_once_a_batch_and_never_without_weight(
     assert used[BATCHES // 2 :] == [None] * (BATCHES // 2)
 
 
-@pytest.mark.parametrize("model", [{}, FROZEN, {"pooling": "mean"}], ids=["cls", "frozen", "mean"])
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize(
+    ("family", "model"),
+    [("bert", {}), ("roberta", FROZEN), ("bert", {"pooling": "mean"})],
+    ids=["cls", "frozen", "mean"],
+)
 def test_scores_are_cosines_of_embeddings_without_head_and_dropout(
     encoders: Encoders, family: str, model: dict[str, Any]
 ) -> None:
@@ -137,19 +152,6 @@ def test_every_sentence_of_an_evaluation_is_encoded_once(encoders: Encoders, mon
     assert (np.diff(sentences.lengths[read]) >= 0).all()
     np.testing.assert_array_equal(scores[: len(first)], scores[len(first) :])
     np.testing.assert_array_equal(run.trainer.score_pairs(second, first), scores[: len(first)])
-
-
-def test_an_epoch_is_every_sentence_once(encoders: Encoders, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = len(encoders.prepared.read_sentences())
-    trial = job(encoders, encoders.fresh(), instances=2 * count, batch_size=count // 2, evaluations=1, fork_points=())
-    run, read = EncoderRun(trial), list[list[int]]()
-    take = type(run.data).read
-    monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.append(rows.tolist()), take(data, rows))[1])
-    finish(run)
-    batches = read[:4]
-    orders = [sorted(batches[0] + batches[1]), sorted(batches[2] + batches[3])]
-    assert orders == [list(range(count))] * 2
-    assert set(batches[0]) != set(batches[2])
 
 
 def test_no_batch_holds_a_sentence_twice_and_what_an_epoch_leaves_out_changes(

@@ -48,7 +48,7 @@ def test_a_run_is_what_ir_measures_reads(path: Path, scores: dict[tuple[str, str
     found = {query: list(run.get_documents(query).items()) for query in run.rows}
     write(path, end.join(lines))
     oracle: dict[str, list[tuple[str, float]]] = {}
-    for row in ir_measures.read_trec_run(path.open(encoding="utf-8")):  # type: ignore[arg-type]
+    for row in ir_measures.read_trec_run(path.open(encoding="utf-8")):
         oracle.setdefault(row.query_id, []).append((row.doc_id, row.score))
     assert found == oracle
     assert [*found] == [*oracle]

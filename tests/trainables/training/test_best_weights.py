@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from tests.trainables.deaths import kill_after_each_batch, same
 from tests.trainables.processes import begin
 from tests.trainables.small import (
     BASELINE,
@@ -28,7 +29,6 @@ from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import BestEvaluation, checkpoint_key
 from trainables.specs.ranker import LabelSmoothing
 from trainables.specs.trial import TrialResult, TrialSpec
-from trainables.training.resume import ResumableTraining
 
 TOTAL = BATCHES * BATCH_SIZE
 RISE_AND_FALL = {"learning_rate": 1e-2, "seed": 1}
@@ -65,15 +65,7 @@ def chosen(world: World, cache: Any, variant: LabelSmoothing = BASELINE, **setti
     return job(world, cache, variant, **{"checkpoint": "MAP", "evaluations": BATCHES, **RISE_AND_FALL, **settings})
 
 
-def same(one: TrialResult, other: TrialResult) -> bool:
-    equal = np.array_equal(one.scores, other.scores)
-    names = ("weights_hash", "best_evaluation", "history", "metric")
-    return equal and all(getattr(one, name) == getattr(other, name) for name in names)
-
-
-@pytest.mark.parametrize(
-    ("metric", "model"), [("MAP", FROZEN), *((name, None) for name in ("MAP", "R5@1", "Spearman", *LOWER_IS_BETTER))]
-)
+@pytest.mark.parametrize(("metric", "model"), [("MAP", FROZEN), ("MAP", None), (min(LOWER_IS_BETTER), None)])
 def test_a_run_ends_with_its_best_evaluation(
     world: World, fresh: Fresh, metric: str, model: dict[str, Any] | None
 ) -> None:
@@ -96,13 +88,6 @@ def test_a_run_ends_with_its_best_evaluation(
     assert [{key: row[key] for key in own & row.keys()} for row in outcome.history] == last.history
 
 
-def test_the_best_may_lie_in_the_middle(world: World, fresh: Fresh) -> None:
-    outcome = finish(chosen(world, fresh()))
-    assert outcome.best_evaluation is not None
-    assert 0 < outcome.best_evaluation.instances < TOTAL
-    assert outcome.instances_trained == TOTAL
-
-
 def test_no_evaluation_is_computed_twice(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, whole = 0, RankerTrainer.score_pairs
 
@@ -120,7 +105,6 @@ def test_of_equal_evaluations_the_earliest_counts(world: World, fresh: Fresh) ->
     trial = chosen(world, fresh(), learning_rate=1e-9)
     outcome = finish(trial)
     assert len({row["dev/MAP"] for row in outcome.history if "dev/MAP" in row}) == 1
-    assert outcome.best_evaluation is not None
     assert outcome.best_evaluation.instances == BATCH_SIZE
     assert (
         outcome.weights_hash
@@ -130,38 +114,18 @@ def test_of_equal_evaluations_the_earliest_counts(world: World, fresh: Fresh) ->
 
 @pytest.mark.parametrize(("variant", "parts"), [(BASELINE, 2), (LATE, BATCHES)], ids=["between evaluations", "at each"])
 def test_a_run_that_is_killed_after_any_batch_ends_the_same(
-    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, variant: LabelSmoothing, parts: int
+    world: World, fresh: Fresh, variant: LabelSmoothing, parts: int
 ) -> None:
     whole = finish(chosen(world, fresh(), variant, evaluations=parts))
-    assert whole.best_evaluation is not None
     assert whole.best_evaluation.instances < TOTAL
-    stepped, left, deaths = ResumableTraining.on_step_end, 0, 0
 
-    def dying(chain: ResumableTraining) -> None:
-        nonlocal left
-        stepped(chain)
-        left -= 1
-        if left == 0:
-            raise KeyboardInterrupt
+    def make() -> TrialSpec:
+        return chosen(world, fresh(), variant, fork_points=(), evaluations=parts, interval=0.0)
 
-    monkeypatch.setattr(ResumableTraining, "on_step_end", dying)
-    while True:
-        trial = chosen(world, fresh(), variant, fork_points=(), evaluations=parts, interval=0.0)
-        left = deaths + 1
-        try:
-            found = finish(trial)
-        except KeyboardInterrupt:
-            deaths += 1
-            again = finish(trial)
-            assert same(again, whole)
-            assert again.instances_resumed > 0
-            assert again.instances_trained + again.instances_resumed == TOTAL
-        else:
-            assert same(found, whole)
-            break
-    assert deaths == BATCHES - 1
+    assert kill_after_each_batch(make, whole, TOTAL) == BATCHES - 1
 
 
+@pytest.mark.long
 def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh) -> None:
     settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20}
     whole = finish(chosen(world, fresh(), **settings))
@@ -174,20 +138,15 @@ def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh)
     assert again.instances_resumed >= 30 * BATCH_SIZE
 
 
-@pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize("forked", [T_LS, LATE], ids=["at 0.5", "at 0.75"])
-def test_a_fork_knows_the_best_of_the_shared_part(
-    world: World, fresh: Fresh, forked: LabelSmoothing, seed: int
-) -> None:
-    shared = fresh()
+def test_a_fork_knows_the_best_of_the_shared_part(world: World, fresh: Fresh, forked: LabelSmoothing) -> None:
+    shared, seed = fresh(), 2
     constant = finish(chosen(world, shared, LS, seed=seed))
     fork = finish(chosen(world, shared, forked, seed=seed))
     scratch = finish(chosen(world, fresh(), forked, seed=seed))
-    assert forked.switch is not None
     cut = int(forked.switch * TOTAL)
     assert (fork.instances_reused, scratch.instances_reused) == (cut, 0)
     assert same(fork, scratch)
-    assert fork.best_evaluation is not None
     assert fork.best_evaluation.instances <= cut  # or else this tests nothing
     assert fork.weights_hash == constant.weights_hash
     assert fork.history != constant.history
@@ -223,7 +182,6 @@ def test_one_evaluation_is_the_last(world: World, fresh: Fresh) -> None:
     only = finish(chosen(world, fresh(), evaluations=1))
     last = finish(chosen(world, fresh(), evaluations=1, checkpoint="last"))
     assert (only.weights_hash, only.metric) == (last.weights_hash, last.metric)
-    assert only.best_evaluation is not None
     assert only.best_evaluation.instances == TOTAL
 
 

@@ -46,7 +46,6 @@ def test_steps_are_those_of_torch(steps: list[list[Tensor]], padding: int | None
                 backward(mine, ids, seed)
         for seed, ids in enumerate(step):
             backward(plain, ids, seed)
-        assert plain.weight.grad is not None
         rows = torch.unique(torch.cat([ids.flatten() for ids in step]))
         rows = rows[rows != padding] if padding is not None else rows
         assert torch.equal(optimizer.gradient, plain.weight.grad[rows])
@@ -117,7 +116,6 @@ def test_the_module_is_itself_in_evaluation_and_outside_the_block() -> None:
             assert torch.equal(module(ids), module.weight[ids])
     module.zero_grad()
     module(ids).sum().backward()
-    assert module.weight.grad is not None
     assert module.weight.grad.sum(dim=1)[:4].tolist() == [0.0, 2.0 * SIZE, SIZE, 0.0]
 
 
@@ -127,12 +125,9 @@ def test_another_use_of_the_weights_is_an_error() -> None:
         (module(torch.tensor([[1, 2]])) @ module.weight.T).sum().backward()
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.01])
-def test_a_run_has_the_bits_of_torchs_own_steps(
-    world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, decay: float
-) -> None:
+def test_a_run_has_the_bits_of_torchs_own_steps(world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     """No gradient is cut here, since the sum of its squares is in another order."""
-    specification = {"tokens_per_micro_batch": 64, "dropout": 0.1, "gradient_norm": 1e6, "weight_decay": decay}
+    specification = {"tokens_per_micro_batch": 64, "dropout": 0.1, "gradient_norm": 1e6, "weight_decay": 0.01}
     run = RankerRun(job(world, fresh(), T_WSLS, **specification))
     assert run.trainer.model.trained_word_embedding is not None
     mine = finish(run)

@@ -35,8 +35,7 @@ def left(trial: TrialSpec) -> tuple[list[str], int]:
     while (result := worker.step()) and "instances" not in result:
         pass
     run = worker._run
-    assert run is not None
-    parts = {"run": run, "trainer": run.trainer, "model": run.trainer.model, "data": run.data}  # type: ignore[attr-defined]
+    parts = {"run": run, "trainer": run.trainer, "model": run.trainer.model, "data": run.data}
     held = {name: weakref.ref(part) for name, part in parts.items()}
     del run, parts
     while not worker.step()["done"]:

@@ -48,8 +48,9 @@ def plain_logits(base: nn.Module, head: nn.Module, batch: PackedBatch, kinds: in
 DECAYING = LabelSmoothing(distribution="weak_supervision", schedule="linear", epsilon=0.3, end=0.5)
 
 
-@pytest.mark.parametrize("variant", [BASELINE, LS, WSLS, DECAYING], ids=["BERT", "LS", "WSLS", "linear"])
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize(
+    ("family", "variant"), [("bert", BASELINE), ("roberta", LS), ("bert", WSLS), ("roberta", DECAYING)], ids=str
+)
 def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: str, variant: LabelSmoothing) -> None:
     path = world.bert if family == "bert" else world.roberta
     settings = {"dropout": 0.0, "head_learning_rate": 5e-3, "weight_decay": 0.1}
@@ -95,7 +96,6 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
     np.testing.assert_allclose(rates, [5e-4, 1e-3, 1e-3, 5e-4])
     trained = trainer.model
     expected = [*base.embeddings.parameters(), *base.encoder.parameters(), *base.pooler.parameters()]
-    assert trained.embeddings is not None
     mine = [*trained.embeddings.parameters(), *trained.upper.parameters(), *trained.pooler.parameters()]
     for one, other in zip([*mine, *trained.head.parameters()], [*expected, *head.parameters()], strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
@@ -154,12 +154,6 @@ def test_bf16_trains_to_a_finite_loss_near_that_of_fp32(world: World, fresh: Fre
     np.testing.assert_allclose(losses["bf16"], losses["fp32"], atol=0.02)
 
 
-def test_scores_are_computed_in_the_precision_of_the_evaluation(world: World, fresh: Fresh) -> None:
-    scores = {name: finish(job(world, fresh(), dropout=0.0, precision=name)).scores for name in ("fp32", "bf16")}
-    assert not np.array_equal(scores["bf16"], scores["fp32"])
-    np.testing.assert_allclose(scores["bf16"], scores["fp32"], rtol=0, atol=0.02)
-
-
 def test_a_loss_that_is_not_finite_ends_the_run(world: World, fresh: Fresh) -> None:
     run = RankerRun(job(world, fresh()))
     with torch.no_grad():
@@ -171,17 +165,12 @@ def test_a_loss_that_is_not_finite_ends_the_run(world: World, fresh: Fresh) -> N
 @pytest.mark.parametrize(
     ("seen", "warmup", "decay", "expected"),
     [
-        (0, 0.0, "constant", 1.0),
         (90, 0.0, "constant", 1.0),
-        (0, 0.0, "linear", 1.0),
-        (50, 0.0, "linear", 0.5),
         (90, 0.0, "linear", 0.1),
         (0, 0.2, "constant", 0.5),
-        (10, 0.2, "constant", 1.0),
         (20, 0.2, "constant", 1.0),
         (0, 0.2, "linear", 0.5),
         (10, 0.2, "linear", 1.0),
-        (20, 0.2, "linear", 1.0),
         (60, 0.2, "linear", 0.5),
         (90, 0.2, "linear", 0.125),
         (0, 1.0, "linear", 0.1),

@@ -84,7 +84,6 @@ def test_what_a_writer_uses_is_not_swept_while_it_lives_and_then_is(tmp_path: Pa
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     writer = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], **pipes)
-    assert writer.stdout is not None
     writer.stdout.readline()
     remove_stale_files(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2

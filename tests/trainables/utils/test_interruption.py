@@ -14,14 +14,7 @@ import pytest
 from tests.study.command import environment
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = (
-    "study.run",
-    "study.sync",
-    "study.dashboard",
-    "analysis.report",
-    "analysis.compare",
-    "analysis.sample_size",
-)
+COMMANDS = ("study.run", "study.sync", "study.dashboard", "analysis.report", "analysis.compare", "analysis.sample_size")
 SIGNALS = {"SIGINT": "interrupted", "SIGTERM": "interrupted by SIGTERM", "SIGHUP": "interrupted by SIGHUP"}
 SCRIPT = """
 import subprocess, sys, threading, time
@@ -64,7 +57,6 @@ class Started:
             env=environment(PYTHONPATH=f"{path}{os.pathsep}{ROOT}"),
             preexec_fn=reset,
         )
-        assert self._process.stdout is not None
         self.output: IO[str] = self._process.stdout
 
     def send(self, name: str) -> None:

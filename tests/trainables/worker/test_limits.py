@@ -44,7 +44,6 @@ def test_a_hang_ends_the_process_and_says_where(tmp_path: Path, inner: str) -> N
     ended, file = step(inner, tmp_path)
     words = parse_crash_report(file.read_text())
     assert ended.returncode == 1
-    assert words is not None
     assert words.fault is None
     assert words.location == "step.py:8 in inner"
 
@@ -53,7 +52,6 @@ def test_a_crash_says_what_and_where(tmp_path: Path) -> None:
     ended, file = step("ctypes.string_at(0)", tmp_path, seconds=60)
     words = parse_crash_report(file.read_text())
     assert ended.returncode == -signal.SIGSEGV
-    assert words is not None
     assert words.fault == "Segmentation fault"
     assert words.location.startswith("ctypes/__init__.py:")
 
@@ -88,7 +86,6 @@ Thread 0x00000000000000ab (most recent call first):
   File "{root}/trainables/training/runner.py", line 9 in advance
 """
     words = parse_crash_report(text.format(root=Path(__file__).parents[3]))
-    assert words is not None
     assert words.location == "torch/_ops.py:5 in call, called from trainables/training/trainer.py:7 in train"
 
 

@@ -171,6 +171,7 @@ TASKS: Registry[Task] = Registry(
         "Craswell et al. (2020)",
         ("path", "dev_share"),
         pattern="trec-dl-20(?:19|20)",
+        examples=("trec-dl-2019", "trec-dl-2020"),
     ),
     options=(
         "document_words",

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainables.data.files.readers import (
-    get_member,
-    read_csv_rows,
-    read_json_lines,
-    read_rows,
-)
+from tests.trainables.text.test_text_files import refused
+from trainables.data.files.readers import get_member, read_csv_rows, read_json_lines, read_rows
 from trainables.text.text_files import FileLocation
 from trainables.utils.errors import UserError
 
@@ -25,14 +20,6 @@ fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "file"
-
-
-def refused(read: Callable[[], Any]) -> str:
-    """The one line of the error."""
-    with pytest.raises(UserError) as error:
-        list(read())
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def test_rows_have_the_stated_number_of_fields(path: Path) -> None:

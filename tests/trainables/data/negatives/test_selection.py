@@ -47,15 +47,6 @@ def test_draws_are_named_by_the_query_and_uniform() -> None:
     assert abs(np.delete(counts, 3) - 1000).max() < 130  # 5 standard deviations of a binomial
 
 
-@given(st.lists(st.integers(1, 1000), min_size=2, max_size=9), st.sampled_from([0.5, 2.0, 8.0]), st.integers(0, 10))
-def test_weak_labels_do_not_depend_on_scale_or_shift(values: list[int], scale: float, shift: int) -> None:
-    scores = np.array(values, dtype=float)
-    labels = scale_min_max(scores)
-    np.testing.assert_allclose(scale_min_max(scale * scores + shift), labels, atol=1e-12)
-    assert labels.min() == 0.01
-    assert labels.max() <= 0.99
-
-
 eighths = st.one_of(st.just(math.nan), st.integers(-80, 80).map(lambda value: value / 8))
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from tests.trainables.data.fixtures import FILES, WRITERS, document, query
 from trainables.data.tasks import get_task
 from trainables.specs.ranking_task import RankerTaskSettings
-from trainables.text.text_files import MAX_LINE_BYTES
 from trainables.utils.errors import UserError
 
 ALL_FILES = [(name, file) for name, files in FILES.items() for file in files]
@@ -25,7 +23,6 @@ CASES = {
         ("is_duplicate", "duplicate", 1, "'id\\tqid1\\tqid2\\tquestion1\\tquestion2\\tduplicate' has no column is_dup"),
         ("\t3\t4\t", "\t3\t", 5, "fields: 5; expected 6, as in the header"),
         ("\t3\t4\t", "\tthree\t4\t", 5, "invalid id 'three'; expected a whole number"),
-        ("\t3\t4\t", "\t3\t4.0\t", 5, "invalid id '4.0'; expected a whole number"),
         ("\n2\t3\t4\t", "\n٢\t3\t4\t", 5, "invalid id '٢'; expected a whole number"),
         ("\t3\t4\t", "\t1\t4\t", 5, f"question 1 again, with the text {query(1)!r}; expected the same"),
         ("guide 1.\t1", "guide 1.\t2", 5, "is_duplicate is '2'; expected 0 or 1"),
@@ -34,17 +31,13 @@ CASES = {
     ],
     ("msmarco", "collection.tsv"): [
         ("3\tTo", "3 To", 4, "fields: 1; expected 2, separated by a tab: id, text"),
-        ("3\tTo", "3\tTo\tto", 4, "fields: 3; expected 2, separated by a tab: id, text"),
-        ("3\tTo", "To go\tTo", 4, "invalid id 'To go'; expected the id of a"),
         ("39\tTo", "To go\tTo", 40, "invalid id 'To go'; expected the id of a"),
         ("3\tTo", "\tTo", 4, "invalid id ''; expected the id of a document"),
         ("3\tTo", "2\tTo", 4, f"document 2 again, with the text {document(3)!r}; expected "),
         (f"3\t{document(3)}", "3\t ", 4, "empty text of document 3; expected text"),
     ],
     ("msmarco", "queries.dev.tsv"): [
-        ("18\tHow", "How to\tHow", 3, "invalid id 'How to'; expected the id"),
-        ("18\tHow", "17\tHow", 3, f"query 17 again, with the text {query(18)!r}; expected "),
-        ("18\tHow", "7\tHow", 3, f"query 7 again, with the text {query(18)!r}; expected "),
+        ("18\tHow", "7\tHow", 3, f"query 7 again, with the text {query(18)!r}; expected ")
     ],
     ("msmarco", "queries.train.tsv"): [(query(3), "", 4, "empty text of query 3; expected text")],
     ("msmarco", "qrels.train.tsv"): [
@@ -55,13 +48,11 @@ CASES = {
         ("18\t0\t18\t1", "18\t18\t1", 6, "fields: 3; expected 'query iteration document grade'"),
         ("18\t0\t18\t1", "18\t0\t18\tx", 6, "grade 'x'; expected a whole number"),
         ("18\t0\t18\t1", "18\t0\t18\t-3", 6, "grade -3; expected -2 to 127"),
-        ("18\t0\t18\t1", "18\t0\t18\t128", 6, "grade 128; expected -2 to 127"),
         ("18\t0\t18\t1", "17\t0\t17\t2", 7, "document 17 has grade 1; expected 2, as in "),
     ],
     ("dialogues", "dev.tsv"): [
         ("1\t", "label\tutterances\n1\t", 1, f"header 'label, utterances'; expected tab-separated {HEADER}"),
         ("1\t", "label\tdomain \n1\t", 1, f"header 'label, domain '; expected tab-separated {HEADER}"),
-        ("\n1\t", "\nlabel\t", 4, "label 'label'; expected 0 or 1"),
         ("1\t", "label\tdomain\tutterances\tresponse\n1\tx\t", 8, "fields: 3; expected tab-separated label, "),
         ("\n0\t", "\nno\t", 2, "label 'no'; expected 0 or 1"),
         ("\n0\t", "\n\n0\t", 2, "no tab in ''; expected label, utterances, response, separated by"),
@@ -77,27 +68,20 @@ CASES = {
         ('"pos": [1]', '"pos": [1.5]', 2, "pid is '1.5'; expected an id, number or text"),
         ('"pos": [1]', '"pos": [{"id": 1}]', 2, "pid is 'None'; expected an id, number or text"),
         ('"pos": [1]', '"pos": [99]', 2, "unknown document '99'; expected the id of a document"),
-        ('"pos": [1]', '"pos": ["a b"]', 2, "invalid id 'a b'; expected the id"),
         ('"qid": 1,', '"qid": true,', 2, "qid is 'True'; expected an id, number or text"),
         ('"qid": 1,', '"qid": 99,', 2, "unknown query '99'; expected the id of a query"),
         ('"bm25": [2, 3', '"bm25": [2, 99', 2, "unknown document '99'; expected the id of a"),
         ('"bm25": [2, 3, 81]', '"bm25": 2', 2, "bm25 is 2; expected a list"),
         ('-score": 9.5', '-score": "9.5"', 1, "bm25-score is '9.5'; expected a number"),
         ('-score": 9.5', '-score": Infinity', 1, "bm25-score is 'inf'; expected a number"),
-        ('-score": 9.5', '-score": 1e999', 1, "bm25-score is 'inf'; expected a number"),
     ],
-    ("hard-negatives", "queries.tsv"): [
-        ("3\tHow", "How to\tHow", 4, "invalid id 'How to'; expected the id"),
-        (query(3), "", 4, "empty text of query 3; expected text"),
-    ],
+    ("hard-negatives", "queries.tsv"): [(query(3), "", 4, "empty text of query 3; expected text")],
     ("hard-negatives", "passages.tsv"): [
-        ("3\tTo", "2\tTo", 4, f"document 2 again, with the text {document(3)!r}; expected "),
-        ("3\tTo", "To", 4, "fields: 1; expected 2, separated by a tab: id, text"),
+        ("3\tTo", "2\tTo", 4, f"document 2 again, with the text {document(3)!r}; expected ")
     ],
     ("beir", "corpus.jsonl"): [
         ('"_id": "d3"', '"id": "d3"', 4, "no _id; expected text under that name"),
         ('"_id": "d3"', '"_id": 3', 4, "_id is 3; expected text in quotation marks"),
-        ('"_id": "d3"', '"_id": "d 3"', 4, "invalid id 'd 3'; expected the id of a"),
         ('"_id": "d3"', '"_id": "d2"', 4, "document d2 again, with the text "),
         ('"title": "Guide 3"', '"title": 3', 4, "title is 3; expected text in quotation marks"),
         ('takes 3 steps, see guide 3."}', "takes", 4, "not JSON (Unterminated string"),
@@ -113,7 +97,6 @@ CASES = {
         ("q18\td18\t1", "q99\td18\t1", 4, "unknown query 'q99'; expected the id of a query"),
         ("q18\td18\t1", "How to\td18\t1", 4, "invalid id 'How to'; expected the id"),
         ("q18\td18\t1", "q18\td18\t1.5", 4, "grade '1.5'; expected a whole number"),
-        ("q18\td18\t1", "q18\td18\t-3", 4, "grade -3; expected -2 to 127"),
     ],
 }
 
@@ -157,21 +140,6 @@ def test_damage_is_refused_in_every_file(name: str, file: str, damage: str, tmp_
     assert refuse(name, settings).startswith(f"{path}{expected}")
 
 
-@pytest.mark.parametrize(("name", "file"), ALL_FILES)
-def test_a_line_of_50_mb_is_refused_in_every_file_without_reading_it(name: str, file: str, tmp_path: Path) -> None:
-    settings, path = WRITERS[name](tmp_path), tmp_path / file
-    first = path.read_bytes().split(b"\n")[0]
-    with path.open("wb") as stream:
-        stream.write(first + b"\n")
-        stream.truncate(50_000_000)  # a hole, of which no disk is used
-    tracemalloc.start()
-    told = refuse(name, settings)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert told == f"{path}, line 2: more than {MAX_LINE_BYTES} bytes; expected a shorter line"
-    assert peak < 3 * MAX_LINE_BYTES
-
-
 @pytest.mark.parametrize("name", sorted(set(WRITERS) - {"docstrings"}))
 def test_grades_that_count_nowhere_are_refused(name: str, tmp_path: Path) -> None:
     settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 3})
@@ -198,13 +166,6 @@ def test_a_split_without_a_relevant_document_is_named(
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8", newline="")
     with pytest.raises(UserError, match=rf"^{tmp_path}: no relevant document in the {split} split, which has \d+ qre"):
         get_task(name).read_dataset(settings)
-
-
-def test_a_split_without_any_label_is_told_apart_from_one_without_a_relevant_one(tmp_path: Path) -> None:
-    settings = WRITERS["beir"](tmp_path)
-    (tmp_path / "qrels/dev.tsv").write_text("query-id\tcorpus-id\tscore\n")
-    with pytest.raises(UserError, match=r"in the dev split, which has 0 qrels; expected one in each of train, dev, t"):
-        get_task("beir").read_dataset(settings)
 
 
 def test_a_file_of_dialogues_without_tabs_is_told_its_fields_and_the_header(tmp_path: Path) -> None:

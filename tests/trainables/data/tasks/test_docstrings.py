@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainables.data.library import tiny_settings, write_library
-from trainables.data.tasks import get_task
-from trainables.data.tasks.docstrings import (
-    find_definitions,
-    get_source_version,
-    read_dataset,
-    strip_markup,
-)
+from trainables.data.tasks.docstrings import find_definitions, get_source_version, read_dataset, strip_markup
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 
@@ -104,8 +98,3 @@ def test_state_changes_with_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_library_that_is_not_installed_is_named(library: str) -> None:
     with pytest.raises(UserError, match=f"task.libraries: '{library}' is not installed; expected"):
         read_dataset(RankerTaskSettings(libraries=(library,)))
-
-
-def test_an_unknown_task_names_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"task\.name: 'x'; expected one of beir, dialogues, docstrings"):
-        get_task("x")

@@ -20,7 +20,7 @@ from tests.trainables.data.fixtures import (
     write_objects,
 )
 from tests.trainables.data.library import write_library
-from trainables.data.tasks import Candidate, Qrel, get_task
+from trainables.data.tasks import Qrel, get_task
 from trainables.utils.errors import UserError
 
 
@@ -80,27 +80,23 @@ def test_a_query_may_be_judged_in_two_splits_and_a_judgement_repeated(tmp_path: 
     assert collection.skipped == {"judgement that was made before": 1}
 
 
-def test_beirs_text_is_title_and_text_and_its_grades_are_kept(tmp_path: Path) -> None:
+def test_beirs_text_is_title_and_text_its_grades_are_kept_and_what_is_empty_is_skipped(tmp_path: Path) -> None:
     given = WRITERS["beir"](tmp_path)
-    junk = b"q1\td8\t-1\nq1\td9\t-2\nq1\td10\t3\n"
-    rewrite(tmp_path / "qrels/train.tsv", lambda data: data + junk)
+    for file, more in (
+        ("qrels/train.tsv", b"q1\td8\t-1\nq1\td9\t-2\nq1\td10\t3\n"),
+        ("corpus.jsonl", b'{"_id": "e1", "title": "", "text": " "}\n{"_id": "e2", "title": null, "text": ""}\n'),
+        ("qrels/test.tsv", b"q20\te1\t1\n"),
+    ):
+        rewrite(tmp_path / file, lambda data, more=more: data + more)
     collection = read(given)
     assert collection.documents["d1"] == f"Guide 1 {document(1)}"
     assert collection.documents["d2"] == document(2)
+    assert not {"e1", "e2"} & set(collection.documents)
     grades = {pair.document_id: pair.grade for pair in collection.qrels if pair.query_id == "q1"}
     assert grades == {"d1": 1, "d8": 0, "d9": 0, "d10": 3}
     assert Qrel("train", "q0", "d1", 0) in collection.qrels
-    assert collection.skipped == {"grade below 0, taken as 0": 2}
-
-
-def test_beirs_empty_documents_and_their_judgements_are_skipped(tmp_path: Path) -> None:
-    given = WRITERS["beir"](tmp_path)
-    empty = b'{"_id": "e1", "title": "", "text": " "}\n{"_id": "e2", "title": null, "text": ""}\n'
-    rewrite(tmp_path / "corpus.jsonl", lambda data: data + empty)
-    rewrite(tmp_path / "qrels/test.tsv", lambda data: data + b"q20\te1\t1\n")
-    collection = read(given)
-    assert not {"e1", "e2"} & set(collection.documents)
-    assert collection.skipped == {"empty document": 2, "judgement of an empty document": 1}
+    skipped = {"grade below 0, taken as 0": 2, "empty document": 2, "judgement of an empty document": 1}
+    assert collection.skipped == skipped
 
 
 def test_a_dialogues_context_has_its_separators(tmp_path: Path) -> None:
@@ -156,10 +152,7 @@ def test_a_header_puts_the_domain_before_a_dialogues_utterances(tmp_path: Path) 
     write_lines(tmp_path / "train.tsv", lines)
     collection = read(given)
     own = {collection.queries[name]: domain for name, domain in collection.domains.items() if "train" in name}
-    assert own == {
-        "a b [UTTERANCE_SEP] c [TURN_SEP]": "apple",
-        "a [UTTERANCE_SEP] b [TURN_SEP]": "travel",
-    }
+    assert own == {"a b [UTTERANCE_SEP] c [TURN_SEP]": "apple", "a [UTTERANCE_SEP] b [TURN_SEP]": "travel"}
     evaluated = {name: text for name, text in collection.queries.items() if "train" not in name}
     assert evaluated == {name: text for name, text in plain.queries.items() if "train" not in name}
     rest = {name: domain for name, domain in collection.domains.items() if "train" not in name}
@@ -175,13 +168,6 @@ def test_a_context_has_one_domain(tmp_path: Path, first: str, second: str) -> No
     path = tmp_path / "dev.tsv"
     assert str(error.value).startswith(f"{path}, line 4: query dev-")
     assert str(error.value).endswith(f" has domain {second!r}; expected {first!r}, as in {path}, line 2")
-
-
-def test_a_header_without_domains_below_it_changes_nothing(tmp_path: Path) -> None:
-    given = WRITERS["dialogues"](tmp_path)
-    plain = read(given)
-    with_domains(tmp_path, dict.fromkeys(SPLITS, ""))
-    assert repr(read(given)) == repr(plain)
 
 
 def test_a_docstrings_domain_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +212,3 @@ def test_of_two_files_of_hard_negatives_none_is_guessed(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "hard-negatives.jsonl", tmp_path / "more.jsonl.gz")
     with pytest.raises(UserError, match=rf"^task\.path: {tmp_path} has 2 files \*\.jsonl; expected"):
         read(given)
-
-
-def test_a_given_candidate_is_a_row_of_split_query_document_and_score(tmp_path: Path) -> None:
-    collection = read(WRITERS["hard-negatives"](tmp_path))
-    [first, *_] = collection.candidates
-    assert first == Candidate(first.split, "0", "1", 9.5)

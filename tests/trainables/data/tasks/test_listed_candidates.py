@@ -34,7 +34,6 @@ def test_the_number_of_candidates_is_that_of_the_files(tmp_path: Path) -> None:
     short = load_study(path, GIVEN)
     long = load_study(path, [*GIVEN, "task.candidates=3"])
     assert short.task.model_dump() == long.task.model_dump()
-    assert isinstance(short.task, RankerTaskSettings)
     assert short.task.candidates == 3
     assert short.task.train_negatives is None
     prepared = prepare_data(short.task, tmp_path / "cache")
@@ -46,7 +45,6 @@ def test_training_may_have_another_number(tmp_path: Path) -> None:
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     write_lines(tmp_path / "train.tsv", (line for i, line in enumerate(lines) if i % 3 < 2))
     task = load_study(path, GIVEN).task
-    assert isinstance(task, RankerTaskSettings)
     assert (task.candidates, task.train_negatives) == (3, 1)
     table = prepare_data(task, tmp_path / "cache").read_candidates("train")
     assert (table.groupby("query_id").size() == 2).all()
@@ -66,7 +64,6 @@ def test_different_numbers_are_named_and_a_number_of_the_users_goes(split: str, 
     found = f"task.candidates: none, but the contexts of {where} list {numbers}"
     assert str(error.value) == f"{found}; expected one number for all, or task.{keys}"
     task = load_study(path, [*GIVEN, "task.candidates=3"]).task
-    assert isinstance(task, RankerTaskSettings)
     assert (task.candidates, task.sampler.name, task.evaluation_sampler.name) == (3, "given", "given")
 
 
@@ -75,7 +72,6 @@ def test_the_numbers_are_those_of_the_collection_itself(tmp_path: Path) -> None:
     lines = ["1\ta\tb\tx", "0\ta\tb\ty", "0\ta\tb\ty", "0\ta\tb\tx", "1\ta\t\tb\tz", "0\tnobody\ty", "1\tc\tx"]
     write_lines(tmp_path / "dev.tsv", lines)
     counts, collection = get_task("dialogues").count_candidates, get_task("dialogues").read_dataset(given)
-    assert counts is not None
     pairs = {
         split: [row[1:3] for row in (*collection.qrels, *collection.candidates) if row.split == split]
         for split in ("dev", "train")

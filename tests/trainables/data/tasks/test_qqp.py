@@ -110,7 +110,6 @@ GLUE = "id, qid1, qid2, question1, question2, is_duplicate"
 def test_what_is_wrong_is_named_with_its_line(
     writer: object, file: str, old: str, new: str, line: int, expected: str, tmp_path: Path
 ) -> None:
-    assert callable(writer)
     given = writer(tmp_path).model_copy(update={"dev_share": 0.3 if writer is write_glue else None})
     text = (tmp_path / file).read_text(encoding="utf-8")
     assert old in text

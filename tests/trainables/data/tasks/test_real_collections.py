@@ -37,11 +37,7 @@ def test_quoras_first_pairs() -> None:
 def test_ubuntus_conversations() -> None:
     collection = read("dialogues", "ubuntu-irc")
     found = counts(collection)
-    assert found == {
-        "train": (19967, 15686, 19994),
-        "dev": (1466, 1170, 13169),
-        "test": (2639, 2196, 23769),
-    }
+    assert found == {"train": (19967, 15686, 19994), "dev": (1466, 1170, 13169), "test": (2639, 2196, 23769)}
     assert collection.skipped == {
         "judgement that was made before": 38,
         "candidate that was named before": 45,
