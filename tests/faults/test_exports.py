@@ -18,7 +18,6 @@ from tests.study.command import SMALL, called, merged, run
 from tests.trainables.exchange import exports
 from tests.trainables.models.architectures import TYPES, name_token_types, write_model
 from trainables.losses import LOSSES
-from trainables.metrics import get_measure
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -43,6 +42,11 @@ def export(place: Path, system: str, *settings: str) -> Path:
     return folder
 
 
+def cut_document(text: str) -> str:
+    """The words that the model of the quick study reads, task.document_words."""
+    return " ".join(text.split()[:40])
+
+
 def check_scores(place: Path, folder: Path, system: str) -> None:
     """Compares what both libraries give in a fresh process, without this project, with what the study recorded."""
     records = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/test.json")]
@@ -50,7 +54,7 @@ def check_scores(place: Path, folder: Path, system: str) -> None:
     scores = pd.read_parquet(place / "study" / "runs" / run_id / "test_scores.parquet")
     (prepared,) = (place / "cache" / "prepared").glob("*/documents.parquet")
     queries = pd.read_parquet(prepared.parent / "queries.parquet").set_index("query_id")["text"]
-    documents = pd.read_parquet(prepared).set_index("document_id")["text"]
+    documents = pd.read_parquet(prepared).set_index("document_id")["text"].map(cut_document)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     chosen = [
         (queries[row.query_id], documents[row.document_id], row.score)
@@ -99,8 +103,8 @@ def test_a_run_whose_weights_are_nowhere_is_trained_again_to_the_same_bits(tmp_p
     check_scores(tmp_path, export(tmp_path, "LS", *settings), "LS")
 
 
-def test_a_re_ranked_run_has_the_figure_of_the_study(tmp_path: Path) -> None:
-    """That of the quick study's read-out, for every candidate of the test split."""
+def test_a_re_ranked_run_has_the_scores_of_the_study(tmp_path: Path) -> None:
+    """Those of every candidate of the test split, with the quick study's read-out."""
     settings = ("seeds=[1]", 'variants=["BERT", "LS"]', "training.precision=fp32", "model.max_length=128")
     finished = run(tmp_path, *settings)
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -125,10 +129,3 @@ def test_a_re_ranked_run_has_the_figure_of_the_study(tmp_path: Path) -> None:
     found = pd.DataFrame(ir_measures.read_trec_run(str(tmp_path / "out.run"))).set_index(["query_id", "doc_id"])
     recorded = scores.set_index(["query_id", "document_id"])["score"]
     np.testing.assert_allclose(found["score"].loc[recorded.index], recorded, rtol=1e-5, atol=1e-5)
-    qrels = scores.rename(columns={"document_id": "doc_id", "relevant": "relevance"})
-    lengths = scores.groupby("query_id", sort=False).size().to_numpy()
-    for own, name in (("MAP", "AP"), ("MRR", "RR"), ("nDCG@10", "nDCG@10")):
-        measure = ir_measures.parse_measure(name)
-        figure = ir_measures.calc_aggregate([measure], qrels, found.reset_index())[measure]
-        columns = scores["score"].to_numpy(), scores["relevant"].to_numpy(), lengths
-        assert np.float32(get_measure(own).compute_overall(*columns)) == np.float32(figure)
