@@ -54,6 +54,11 @@ def export(place: Path, system: str, *settings: str) -> Path:
     return folder
 
 
+def cut_document(text):
+    """The words that the model of the quick study reads, task.document_words."""
+    return " ".join(text.split()[:40])
+
+
 def check_scores(place: Path, folder: Path, system: str) -> None:
     """Compares what both libraries give in a fresh process, without this project, with what the study recorded."""
     records = [json.loads(path.read_text("utf-8")) for path in (place / "study").glob("runs/*/test.json")]
@@ -61,7 +66,7 @@ def check_scores(place: Path, folder: Path, system: str) -> None:
     scores = pd.read_parquet(place / "study" / "runs" / run_id / "test_scores.parquet")
     (prepared,) = (place / "cache" / "prepared").glob("*/documents.parquet")
     queries = pd.read_parquet(prepared.parent / "queries.parquet").set_index("query_id")["text"]
-    documents = pd.read_parquet(prepared).set_index("document_id")["text"]
+    documents = pd.read_parquet(prepared).set_index("document_id")["text"].map(cut_document)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     chosen = [
         (queries[row.query_id], documents[row.document_id], row.score)
