@@ -33,8 +33,6 @@ from trainables.utils.files import make_temporary_path
 
 _OBJECT_STORE_BYTES = 200_000_000
 """Size of Ray's object store, which only holds results until the driver has fetched them; other data are files."""
-TOKEN = secrets.token_hex(32)
-"""Token of the clusters that this process starts: one, because Ray reads it once in a process."""
 _MAX_TEMPORARY_PATH = 26
 """Length of a temporary folder beyond which the paths of Ray's sockets in it could be too long for a system."""
 
@@ -75,8 +73,8 @@ def start_ray(study: Study, cluster: str | None, folder: Path) -> int:
         resources = get_trial_resources(study)
         return study.resources.concurrent or compute_capacity(resources, nodes.find_eligible_nodes(resources))
     concurrent = get_local_concurrency(study)
-    # Without a token, Ray would store one in the home folder, where clusters that are started later would find it.
-    os.environ.setdefault("RAY_AUTH_TOKEN", TOKEN)
+    # Use a new token: Ray would store one in the home folder, where clusters that are started later would find it.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with configure_ray_start():
         try:
             ray.init(

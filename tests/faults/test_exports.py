@@ -7,25 +7,18 @@ import sys
 from inspect import getdoc, getmembers
 from pathlib import Path
 
+import ir_measures
 import networkx
 import numpy as np
 import pandas as pd
 import pytest
 from transformers import AutoTokenizer
 
-from tests.study.command import (
-    SMALL,
-    called,
-    copy_cache,
-    finish,
-    kill_within_a_run,
-    merged,
-    records,
-    results,
-)
+from tests.study.command import SMALL, called, copy_cache, finish, kill_within_a_run, merged, records, results
 from tests.trainables.exchange import exports
 from tests.trainables.models.architectures import TYPES, name_token_types, write_model
 from trainables.losses import LOSSES
+from trainables.metrics import get_measure
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -110,3 +103,44 @@ def test_the_systems_of_a_study_of_every_loss_without_its_cache(tmp_path):
     finish(tmp_path, *settings)
     for name in names:
         check_scores(tmp_path, export(tmp_path, name, *settings), name)
+
+
+def test_a_re_ranked_run_has_the_scores_and_the_figures_of_the_study(tmp_path):
+    """For every candidate of the test split, with the quick study's read-out."""
+    settings = ("seeds=[1]", 'variants=["BERT", "LS"]', "training.precision=fp32", "model.max_length=128")
+    finish(tmp_path, *settings)
+    (run_id,) = {
+        entry["id"]
+        for path in (tmp_path / "study").glob("runs/*/test.json")
+        if (entry := json.loads(path.read_text("utf-8")))["config"]["variant"] == "LS"
+    }
+    scores = pd.read_parquet(tmp_path / "study" / "runs" / run_id / "test_scores.parquet")
+    (prepared,) = (tmp_path / "cache" / "prepared").glob("*/documents.parquet")
+    for name, key in (("queries", "query_id"), ("documents", "document_id")):
+        texts = pd.read_parquet(prepared.parent / f"{name}.parquet")
+        rows = [json.dumps({"_id": own, "text": text}) for own, text in zip(texts[key], texts["text"], strict=True)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    lines = [f"{row.query_id} Q0 {row.document_id} 1 0 x" for row in scores.itertuples()]
+    (tmp_path / "in.run").write_text("\n".join(lines), encoding="utf-8")
+    places = (f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}")
+    files = ("--run", "in.run", "--queries", "queries.jsonl", "--documents", "documents.jsonl", "--out", "out.run")
+    options = (*files, "--precision", "fp32", "--threads", "1")
+    result = called(tmp_path, "-m", "study.rerank", "quick:LS", *merged(*SMALL, *settings, *places), *options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    found = pd.DataFrame(ir_measures.read_trec_run(str(tmp_path / "out.run"))).set_index(["query_id", "doc_id"])
+    recorded = scores.set_index(["query_id", "document_id"])["score"]
+    np.testing.assert_allclose(found["score"].loc[recorded.index], recorded, rtol=1e-5, atol=1e-5)
+    # Candidates that tie up to rounding, such as those that begin with the same 40 words, may be in any order.
+    rounding = (found["score"].loc[recorded.index] - recorded).abs().max()
+    gaps = scores.groupby("query_id", sort=False)["score"].agg(lambda own: np.diff(np.sort(own)).min())
+    scores = scores[scores["query_id"].isin(gaps.index[gaps > 2 * rounding])]
+    qrels = scores.rename(columns={"document_id": "doc_id", "relevant": "relevance"})
+    lengths = scores.groupby("query_id", sort=False).size().to_numpy()
+    assert len(lengths) >= 20
+    ranked = found.reset_index()
+    ranked = ranked[ranked["query_id"].isin(scores["query_id"])]
+    for own, name in (("MAP", "AP"), ("MRR", "RR"), ("nDCG@10", "nDCG@10")):
+        measure = ir_measures.parse_measure(name)
+        figure = ir_measures.calc_aggregate([measure], qrels, ranked)[measure]
+        columns = scores["score"].to_numpy(), scores["relevant"].to_numpy(), lengths
+        assert np.float32(get_measure(own).compute_overall(*columns)) == np.float32(figure)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,7 +17,6 @@ import ray
 from sentence_transformers import CrossEncoder
 from torch import nn
 
-from study.execution.tuner import TOKEN
 from study.rerank import main
 from tests.trainables.exchange.test_classifier import write_classifier
 from trainables.reranking.job import _open_parts
@@ -107,8 +107,9 @@ def test_several_processes_write_the_same_bytes(data, reranked, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_ray_cluster_writes_the_same_bytes(data, reranked, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)  # or Ray makes one, and keeps it for later clusters of this process
+def test_a_ray_cluster_writes_the_same_bytes(data, reranked, tmp_path, capsys):
+    # For good, as a study does: Ray reads its token once in a process. Without one it writes one to the home folder.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         options = ["--threads=1", "--precision=fp32", f"--out={tmp_path}/new.run", "--address=auto"]
