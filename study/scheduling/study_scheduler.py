@@ -256,8 +256,7 @@ class StudyScheduler(BaseScheduler):
                 self._enqueue_due_runs(name)
         if len(self._queue) or not all(search.is_finished for search in self.searches.values()):
             return
-        if self._phase == "search" or (self._phase == "test" and self._needs_next_group()):
-            self._group += self._phase == "test"
+        if self._phase == "search" or (self._phase == "test" and self._reach_next_group()):
             self._phase = "confirm"
             self._confirming = self._select_for_confirmation()
             self._enqueue(((item, run) for item in self._confirming for run in item.runs), "train")
@@ -298,15 +297,17 @@ class StudyScheduler(BaseScheduler):
         seeds = self.study.confirm.seeds
         return seeds[: self._plan.looks[self._group]] if self._plan and self._plan.group_size else seeds
 
-    def _needs_next_group(self) -> bool:
-        """Look at the test scores of a sequential confirmation, and return whether the next group of seeds follows.
+    def _reach_next_group(self) -> bool:
+        """Look at the test scores of a sequential confirmation, and return whether a later group of seeds is reached.
 
-        It does not if everything is decided, or if a run failed, whose comparisons cannot be decided.
+        A restarted study reaches its last group at once. None follows if everything is decided, or if a run failed,
+        whose comparisons cannot be decided.
         """
         if self._plan is None or self._plan.group_size is None:
             return False
         self.looks = make_interim_tests(self._plan, self._make_evaluate)
-        return not self.looks.is_over and len(self.looks.taken) == self._group + 1
+        before, self._group = self._group, max(self._group, len(self.looks.taken) - self.looks.is_over)
+        return self._group > before
 
     def _make_evaluate(self, plan: Plan) -> Evaluate:
         """Return the function that evaluates the chosen configuration of a system on the test set.

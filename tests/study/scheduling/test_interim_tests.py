@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analysis.readers.results import read_records
@@ -113,6 +113,7 @@ def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path, monkeypatc
 
 @settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(10, 60), min_size=1, max_size=3), st.sampled_from([0.0, 0.35, 3.0]))
+@example(seed=0, kills=[60, 40], size=0.0)  # killed after two looks of three
 def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, size):
     order = random.Random(seed)
     with empty_folder() as one, empty_folder() as other:
@@ -125,7 +126,10 @@ def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, siz
         again += conduct(last, gain(size), order=order)
         assert names(again) == names(expected)
         assert last.looks == whole.looks
-        assert sequential(other).is_finished
+        assert last.select_for_test() == whole.select_for_test()
+        restarted = sequential(other)
+        assert restarted.is_finished
+        assert restarted.select_for_test() == whole.select_for_test()
 
 
 def names(started: list[TrialRequest]) -> list[tuple[str, str]]:
