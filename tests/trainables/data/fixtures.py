@@ -203,7 +203,8 @@ WRITERS: dict[str, Callable[[Path], RankerTaskSettings]] = {
     "irds:ID": write_irds,
     "msmarco": write_msmarco,
     "qqp": write_qqp,
-    "trec-dl-YEAR": lambda folder: write_trec_dl(folder, 2019),
+    "trec-dl-2019": lambda folder: write_trec_dl(folder, 2019),
+    "trec-dl-2020": lambda folder: write_trec_dl(folder, 2020),
 }
 
 

@@ -14,6 +14,7 @@ from tests.damages import DAMAGES, flip
 from tests.trainables.small import FROZEN, LS, T_LS, World, finish, job
 from trainables.rankers.ranker_run import RankerData
 from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.training import frozen_features
 from trainables.training.frozen_features import FrozenFeatures
 from trainables.utils import checksums
 from trainables.utils.checksums import (
@@ -159,8 +160,9 @@ def test_a_damaged_folder_is_removed_and_made_anew_whichever_file_it_is(tmp_path
     assert is_intact(folder)
 
 
-def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path: Path) -> None:
+def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path, monkeypatch):
     """A process usually has 1,024."""
+    monkeypatch.setattr(frozen_features, "TEXTS_PER_PART", 5)
 
     class Texts:
         offsets = np.arange(5 * 1500 + 1)
