@@ -7,10 +7,11 @@ is less confident than one without smoothing. At the end of training it is not.
 Run it: python examples/label_smoothing_loop.py
 """
 
+import numpy as np
 import torch
-from torch.nn.functional import cross_entropy
 
-from trainables.smoothing import SCHEDULES, target_distribution
+from trainables.losses.objective import Objective, Supervision
+from trainables.smoothing import SCHEDULES
 
 STEPS, BATCH_SIZE, TRAINING = 200, 32, 1000
 
@@ -19,15 +20,16 @@ def train(epsilon: float) -> None:
     """Train a ranker with this strength and print what it does at four steps."""
     torch.manual_seed(1)
     features = torch.randn(2 * TRAINING, 8)
-    labels = (features.sum(dim=1) > 0).long()
+    labels = (features.sum(dim=1) > 0).double()
     given = torch.where(torch.rand(len(labels)) < 0.2, 1 - labels, labels)
     model = torch.nn.Linear(8, 2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    objective, unknown = Objective("cross_entropy", "uniform"), np.full((1, BATCH_SIZE), np.nan)
     for step in range(STEPS):
         strength = SCHEDULES["two_stage"](epsilon, step, STEPS, switch=0.5)
         rows = torch.randint(TRAINING, (BATCH_SIZE,))
-        targets = target_distribution(given[rows], None, strength, "uniform")  # (batch, 2), each row sums to 1
-        loss = cross_entropy(model(features[rows]), torch.from_numpy(targets).float())
+        supervision = Supervision(given[None, rows].numpy(), unknown, unknown)  # no weak labels, no scores
+        loss = objective.compute_sum(model(features[rows])[None], supervision, strength) / BATCH_SIZE
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from trainables.smoothing import DISTRIBUTIONS, SCHEDULES, target_distribution
+from trainables.losses.objective import Objective, Supervision
+from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
+from trainables.smoothing.distributions import smooth_by_weak_labels
 from trainables.smoothing.schedules import SETTINGS, VARIANTS, compute_switch_instances, get_defaults
 from trainables.specs import base
 from trainables.specs.ranker import LabelSmoothing
@@ -19,8 +21,13 @@ shares = st.floats(0, 1)
 instances = st.lists(st.tuples(st.integers(0, 1), shares), min_size=1, max_size=20)
 
 
-def cross_entropy(logits: torch.Tensor, targets: np.ndarray) -> float:
-    return torch.nn.functional.cross_entropy(logits, torch.from_numpy(targets)).item()
+def mean_loss(
+    logits: torch.Tensor, labels: np.ndarray, weak_labels: np.ndarray, epsilon: float, distribution: str
+) -> float:
+    """Cross-entropy of pairs with smoothed targets, from float64 logits of shape (pairs, 2)."""
+    given = (values[None].astype(float) for values in (labels, weak_labels, weak_labels))
+    loss = Objective("cross_entropy", distribution).compute_sum(logits[None], Supervision(*given), epsilon)
+    return loss.item() / len(labels)
 
 
 def arrays(pairs: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray, torch.Tensor]:
@@ -33,7 +40,7 @@ def arrays(pairs: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray, torc
 @given(instances, shares)
 def test_ls_is_torchs_label_smoothing(pairs, epsilon):
     labels, weak, logits = arrays(pairs)
-    ours = cross_entropy(logits, target_distribution(labels, weak, epsilon, "uniform"))
+    ours = mean_loss(logits, labels, weak, epsilon, "uniform")
     oracle = torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels), label_smoothing=epsilon).item()
     assert ours == pytest.approx(oracle, abs=1e-12)
 
@@ -42,57 +49,38 @@ def test_ls_is_torchs_label_smoothing(pairs, epsilon):
 @given(pairs=instances)
 def test_epsilon_zero_is_cross_entropy(distribution, pairs):
     labels, weak, logits = arrays(pairs)
-    ours = cross_entropy(logits, target_distribution(labels, weak, 0.0, distribution))
+    ours = mean_loss(logits, labels, weak, 0.0, distribution)
     assert ours == pytest.approx(torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels)).item(), abs=1e-12)
 
 
 @given(instances, shares)
 def test_wsls_with_every_score_a_half_is_ls(pairs, epsilon):
-    labels, _, _ = arrays(pairs)
+    labels, _, logits = arrays(pairs)
     halves = np.where(labels == 1, np.nan, 0.5)
-    weak = target_distribution(labels, halves, epsilon, "weak_supervision")
-    np.testing.assert_array_equal(weak, target_distribution(labels, None, epsilon, "uniform"))
+    ls, wsls = (mean_loss(logits, labels, halves, epsilon, name) for name in ("uniform", "weak_supervision"))
+    assert wsls == ls
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-@given(pairs=instances, epsilon=shares)
-def test_targets_are_distributions(distribution, pairs, epsilon):
-    labels, weak, _ = arrays(pairs)
-    targets = target_distribution(labels, weak, epsilon, distribution)
-    assert targets.shape == (len(pairs), 2)
-    assert (targets >= 0).all()
-    np.testing.assert_allclose(targets.sum(1), 1)
-
-
-def test_wsls_targets_by_hand():
-    targets = target_distribution([1, 0, 0], [np.nan, 0.99, 0.1], 0.2, "weak_supervision")
-    np.testing.assert_allclose(targets, [[0.1, 0.9], [1 - 0.198, 0.198], [0.98, 0.02]])
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, 1.5, float("nan")])
-def test_epsilon_outside_its_range_is_refused(epsilon):
-    with pytest.raises(ValueError, match="epsilon must be in"):
-        target_distribution([1], None, epsilon, "uniform")
+def test_wsls_mixes_with_the_weak_label_or_a_half():
+    labels, weak = np.array([1.0, 0.0, 0.0]), np.array([np.nan, 0.99, 0.1])
+    np.testing.assert_array_equal(smooth_by_weak_labels(labels, weak), [0.5, 0.99, 0.1])
 
 
 @pytest.mark.parametrize(
     ("labels", "weak_labels", "message"),
     [
-        ([0], None, "a weak label for every non-relevant document"),
+        ([0], [math.nan], "a weak label for every non-relevant document"),
         ([1, 0], [7.0, 1.5], r"weak labels must be in \[0, 1\] but got 1.5"),
         ([0, 0], [0.5, -0.1], r"weak labels must be in \[0, 1\] but got -0.1"),
-        ([1, 2], [0.5, 0.5], "labels must be 0 or 1 but got 2"),
-        ([float("nan")], [0.5], "labels must be 0 or 1 but got nan"),
     ],
 )
-def test_labels_that_give_no_distribution_are_refused(labels, weak_labels, message):
+def test_weak_labels_that_give_no_distribution_are_refused(labels, weak_labels, message):
     with pytest.raises(ValueError, match=message):
-        target_distribution(labels, weak_labels, 0.2, "weak_supervision")
+        smooth_by_weak_labels(np.array(labels), np.array(weak_labels))
 
 
 def test_a_weak_label_that_is_not_used_may_be_anything():
-    assert (target_distribution([1], [7.0], 0.2, "weak_supervision") >= 0).all()
-    assert (target_distribution([0], [7.0], 0.2, "uniform") >= 0).all()
+    assert smooth_by_weak_labels(np.array([1]), np.array([7.0])) == 0.5
 
 
 def test_every_row_and_column_of_the_table_can_be_named_in_a_study():

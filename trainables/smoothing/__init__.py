@@ -3,15 +3,12 @@
 Penha and Hauff (2021), "Weakly Supervised Label Smoothing".
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from trainables.smoothing.schedules import SCHEDULES
 from trainables.utils.registry import Entry, Registry
 
-if TYPE_CHECKING:
-    from trainables.smoothing.distributions import target_distribution
-
-__all__ = ["DISTRIBUTIONS", "SCHEDULES", "Distribution", "target_distribution"]
+__all__ = ["DISTRIBUTIONS", "SCHEDULES", "Distribution"]
 
 
 class Distribution(NamedTuple):
@@ -68,12 +65,3 @@ DISTRIBUTIONS: Registry[Distribution] = Registry(
     kind=Distribution,
 )
 """Distribution name -> distribution."""
-
-
-def __getattr__(name: str) -> Any:
-    """Import `target_distribution` when it is used, since it loads numpy (PEP 562)."""
-    if name != "target_distribution":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from trainables.smoothing.distributions import target_distribution
-
-    return target_distribution
