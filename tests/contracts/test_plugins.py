@@ -17,8 +17,9 @@ from study.scheduling.trials import ConfigurationFactory
 from study.workflows.choices import CHOICES
 from tests.plugins import EXAMPLE, REGISTRIES, run_with, take_back_plugins
 from tests.study.driving import RESOLVED
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.ranking_preparation import _build_identity
-from trainables.difficulty.cache import get_score_path
+from trainables.difficulty.cache import get_difficulty_path
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import MachineError, UserError
@@ -209,7 +210,7 @@ def test_data_and_difficulties_depend_on_the_code_of_a_plugin_that_they_use(plug
         for own in ({"name": "mine"}, {"sampler": SamplerSettings(name="mine")}, {}):
             yield hash_json(_build_identity(RankerTaskSettings(**own)))
         for score in ("mine", "turns"):
-            yield get_score_path(Path(), score, None, "train")
+            yield get_difficulty_path(Path(), CurriculumSettings(score=score), "")
 
     found = list[list[Any]]()
     for own in (code, code + "# changed\n"):

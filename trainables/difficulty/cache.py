@@ -54,7 +54,13 @@ def get_difficulty_path(
         action: "train" for the main table. "test" for the table of the test split alone, which exists only for scores
             that a trained model computes.
     """
-    return get_score_path(folder, curriculum.score, _get_score_input(curriculum, model_digest), action)
+    score, needs = curriculum.score, DIFFICULTY_SCORES[curriculum.score].needs
+    score_input = {"vectors": curriculum.vectors or model_digest, "scorer": curriculum.scorer}.get(needs)
+    if curriculum.words != "plain" and needs in ("bm25", "vectors"):
+        score_input = f"{score_input} {curriculum.words}"
+    plugin = DIFFICULTY_SCORES.find_plugin(score)
+    key = hash_json([FORMAT, score, score_input, *([plugin] if plugin else [])])
+    return folder / "difficulty" / f"{score}-{key}{'-test' if action == 'test' else ''}.parquet"
 
 
 def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest: str) -> pd.DataFrame | None:
@@ -181,25 +187,3 @@ def write_difficulties(path: Path, table: pd.DataFrame) -> None:
 def _get_job_path(trial: TrialSpec, prepared: RankingDataset) -> Path:
     curriculum, model = require(trial.specification.curriculum), require(trial.specification.model)
     return get_difficulty_path(prepared.folder, curriculum, model.name)
-
-
-def _get_score_input(curriculum: CurriculumSettings, model_digest: str) -> str | None:
-    needs = DIFFICULTY_SCORES[curriculum.score].needs
-    found = {"vectors": curriculum.vectors or model_digest, "scorer": curriculum.scorer}.get(needs)
-    return found if curriculum.words == "plain" or needs not in ("bm25", "vectors") else f"{found} {curriculum.words}"
-
-
-def get_score_path(folder: Path, score: DifficultyScoreName, score_input: str | None, action: Action) -> Path:
-    """Return the path of a score's table, which need not exist yet.
-
-    Args:
-        folder: Folder of the prepared task.
-        score: Name of the score.
-        score_input: Digest of the word vectors, or id of the scoring run, and the kind of words unless it is plain.
-            None if there is none of these.
-        action: "test" for the table of the test split alone.
-    """
-    suffix = "-test" if action == "test" else ""
-    plugin = DIFFICULTY_SCORES.find_plugin(score)
-    key = hash_json([FORMAT, score, score_input, *([plugin] if plugin else [])])
-    return folder / "difficulty" / f"{score}-{key}{suffix}.parquet"

@@ -1,18 +1,20 @@
 """Training and evaluation of rankers: implements `trainables.specs.plugin.TrainingBackend`."""
 
+import time
 from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 import pandas as pd
 
+from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.data.ranking_dataset import RankingDataset
-from trainables.difficulty.cache import Action, ensure_difficulties, get_score_path, write_difficulties
+from trainables.difficulty.cache import Action, ensure_difficulties, get_difficulty_path, write_difficulties
 from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.rankers.ranker_run import RankerData, RankerRun, evaluate_reference_ranking
-from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
+from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_trainer import RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
 from trainables.specs.ranker import as_ranker_spec
@@ -20,7 +22,6 @@ from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.batching import sample_instances
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.training.throughput import Workload, measure_workload
-from trainables.utils.arrays import Ints
 from trainables.utils.base_settings import require
 from trainables.utils.checksums import is_intact
 
@@ -83,11 +84,14 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
             trainer, lambda until: trainer.train(segment, until, pairs), lambda: len(trainer.score_pairs(pairs))
         )
 
-    return measure_workload(trial, seconds, data, rows, lambda: data.load_model(seed=0), make_workload)
+    return measure_workload(trial, seconds, data, rows, make_workload)
 
 
 class _ReferenceRankingRun:
-    """A run of BM25's own ranking or that of the first stage, which is not trained."""
+    """A run of a ranking that is not trained.
+
+    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, whichever sampler chose them.
+    """
 
     instances_seen = 0
 
@@ -97,7 +101,13 @@ class _ReferenceRankingRun:
 
     def advance(self) -> TrialResult:
         """Return the result of the ranking."""
-        return evaluate_reference_ranking(self._trial)
+        start, split = time.monotonic(), "dev" if self._trial.action == "train" else "test"
+        data = RankerData(self._trial)
+        column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
+        evaluated = data.get_evaluated(split)
+        scores = evaluated.add_missed(data.prepared.read_candidates(split)[column].to_numpy(dtype=float))
+        value = evaluated.compute_metric(self._trial.metric, scores)
+        return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))
 
     def close(self) -> None:
         """Do nothing, since no lease is held."""
@@ -126,7 +136,9 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
     """
     trial, data, trainer = run.trial, run.data, run.trainer
     scores = [name for name, score in DIFFICULTY_SCORES.items() if score.needs == "scorer"]
-    paths = {name: get_score_path(data.prepared.folder, name, trial.specification.id, trial.action) for name in scores}
+    folder, model = data.prepared.folder, require(trial.specification.model).name
+    orders = {name: CurriculumSettings(score=name, scorer=trial.specification.id) for name in scores}
+    paths = {name: get_difficulty_path(folder, order, model, trial.action) for name, order in orders.items()}
     splits = [name for name in _SPLITS_BY_ACTION[trial.action] if not data.prepared.settings.is_retrieved(name)]
     if not splits or all(is_intact(path, remove_damaged=True) for path in paths.values()):
         return
@@ -135,9 +147,11 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
         pairs = data.select_pairs(split)
         ids = data.prepared.read_query_ids(split)
         if split == "train":
-            rows = _sample_training_rows(pairs, trainer)
+            negatives, queries = trainer.settings.negatives, np.arange(len(pairs.rows))
+            rows = sample_instances(trainer.seed, 0, queries, pairs.rows, negatives, "difficulty ")
         else:
-            rows = np.arange(len(pairs.relevant)).reshape(len(ids), -1)
+            rows = np.arange(len(pairs.relevant))
+        rows = rows.reshape(len(ids), -1)
         logits = trainer.compute_log_odds(pairs.first_row + rows.reshape(-1)).reshape(rows.shape)
         for name, parts in tables.items():
             values = DIFFICULTY_SCORES[name].compute(logits, pairs.relevant[rows])
@@ -145,11 +159,3 @@ def save_difficulty_scores(run: RankerRun) -> Iterator[None]:
         yield
     for name, parts in tables.items():
         write_difficulties(paths[name], pd.concat(parts, ignore_index=True))
-
-
-def _sample_training_rows(pairs: Pairs, trainer: RankerTrainer) -> Ints:
-    """Return the rows of the sampled pairs, shape (queries, 1 + negatives)."""
-    negatives = trainer.settings.negatives
-    queries = np.arange(len(pairs.rows))
-    rows = sample_instances(trainer.seed, 0, queries, pairs.rows, negatives, "difficulty ")
-    return rows.reshape(-1, 1 + negatives)

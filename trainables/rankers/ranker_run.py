@@ -1,6 +1,5 @@
 """One run of a ranker: its data, its model, its scores."""
 
-import time
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_nois
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import as_ranker_spec
-from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.runner import BaseRun
 from trainables.utils.arrays import Ints
@@ -161,17 +160,3 @@ class RankerRun(BaseRun):
 def list_standardization_rows(pairs: Pairs) -> Ints:
     """Return the numbers of the training pairs by whose cosines a cosine pooling is standardised."""
     return pairs.first_row + np.arange(len(pairs.select_queries(0, _STANDARDIZATION_QUERIES).relevant))
-
-
-def evaluate_reference_ranking(trial: TrialSpec) -> TrialResult:
-    """Return the result of a ranking that is not trained.
-
-    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, whichever sampler chose them.
-    """
-    start, split = time.monotonic(), "dev" if trial.action == "train" else "test"
-    data = RankerData(trial)
-    column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
-    evaluated = data.get_evaluated(split)
-    scores = evaluated.add_missed(data.prepared.read_candidates(split)[column].to_numpy(dtype=float))
-    value = evaluated.compute_metric(trial.metric, scores)
-    return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))

@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from trainables.models.transformer import Transformer
 from trainables.specs.plugin import Throughput
 from trainables.specs.trial import TrialSpec
 from trainables.training.frozen_features import EncoderInputs, InMemoryFeatures
@@ -12,8 +11,6 @@ from trainables.training.process import prepare_process
 from trainables.training.trainer import Trainer
 from trainables.utils.arrays import Ints
 from trainables.utils.base_settings import require
-
-Model = TypeVar("Model", bound=Transformer)
 
 
 class Workload(NamedTuple):
@@ -29,8 +26,7 @@ def measure_workload(
     seconds: float,
     data: EncoderInputs,
     rows: Ints,
-    load_model: Callable[[], Model],
-    make_workload: Callable[[Model, InMemoryFeatures], Workload],
+    make_workload: Callable[[Any, InMemoryFeatures], Workload],
 ) -> Throughput:
     """Measure the throughput of a training run.
 
@@ -40,8 +36,7 @@ def measure_workload(
             measured.
         data: inputs of the trial's model.
         rows: numbers of the texts that the workload reads.
-        load_model: returns the model before training, on its device.
-        make_workload: returns the workload of a model that reads its texts from memory.
+        make_workload: returns the workload of the trial's model before training, which reads its texts from memory.
 
     Returns:
         Seconds of loading, and units per second of the frozen layers, of training and of evaluation.
@@ -49,7 +44,7 @@ def measure_workload(
     training = require(trial.specification.training)
     prepare_process(training.threads)
     start = time.perf_counter()
-    model = load_model()
+    model = data.load_model(seed=0)
     loaded = time.perf_counter()
     features = InMemoryFeatures(data.tokens, rows, model)
     frozen = len(rows) / (time.perf_counter() - loaded) if model.lower is not None else None
