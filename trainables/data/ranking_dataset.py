@@ -6,12 +6,14 @@ domains of the queries, so they are in a file of their own, in the same folder: 
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainables.data.store import PreparedDataset
 from trainables.data.tasks import SPLITS
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.text_overlap import SplitTexts
+from trainables.utils.checksums import is_intact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,15 @@ class RankingDataset(PreparedDataset):
     """Digest of the domains of the queries. None if no query has a domain, or if they were not read."""
     repeated: int | None = None
     """Number of source entries that repeat an earlier query and were merged with it. None if not counted."""
+
+    @property
+    def domains_path(self) -> Path:
+        """File of the domains of the queries, which must have some."""
+        return self.folder / f"domains-{self.domains}.parquet"
+
+    def is_complete(self) -> bool:
+        """Return whether all files exist and are undamaged, that of the domains included."""
+        return super().is_complete() and (self.domains is None or is_intact(self.domains_path))
 
     def read_queries(self) -> "pd.DataFrame":
         """Return the queries, with columns query_id and text."""
@@ -114,8 +125,6 @@ class RankingDataset(PreparedDataset):
 
     def read_query_domains(self) -> "pd.Series | None":
         """Return the domains by query_id, for the queries that have one. None if no query has a domain."""
-        return (
-            None
-            if self.domains is None
-            else self._read_table(f"domains-{self.domains}").set_index("query_id")["domain"]
-        )
+        if self.domains is None:
+            return None
+        return self._read_table(self.domains_path.stem).set_index("query_id")["domain"]

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.store import (
     create_once,
+    find_dataset,
     get_pointer_path,
     get_prepared_folder,
     hash_input_file,
     hash_rows,
-    read_pointer,
     write_pointer,
 )
 from trainables.data.tasks import SPLITS, TASKS, IRDataset, get_task
@@ -82,7 +82,7 @@ def find_prepared_data(settings: RankerTaskSettings, cache: Path) -> RankingData
         UserError: If the task is unknown or its sources are missing.
     """
     portable = to_portable_settings(settings)
-    return _resolve_pointer(_get_pointer_path(settings, portable, cache), portable, cache)
+    return find_dataset(RankingDataset, _get_pointer_path(settings, portable, cache), portable, cache)
 
 
 def prepare_data(
@@ -97,7 +97,7 @@ def prepare_data(
     report = progress or (lambda _: None)
     portable = to_portable_settings(settings)
     pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
-    existing = _resolve_pointer(pointer, portable, cache)
+    existing = find_dataset(RankingDataset, pointer, portable, cache)
     prepared = existing or _prepare(settings, portable, cache, pointer, report)
     if settings.teacher and portable.teacher:
         names, file = ["query_id", "document_id"], _expand_path(settings.teacher)
@@ -146,27 +146,13 @@ def _get_pointer_path(settings: RankerTaskSettings, portable: RankerTaskSettings
     return get_pointer_path([FORMAT, _build_identity(portable), task.get_source_version(settings)], cache)
 
 
-def _resolve_pointer(pointer: Path, portable: RankerTaskSettings, cache: Path) -> RankingDataset | None:
-    entry = read_pointer(pointer)
-    if entry is None:
-        return None
-    folder = get_prepared_folder(entry["fingerprint"], cache)
-    prepared = RankingDataset(entry["fingerprint"], folder, portable, entry.get("domains"), entry.get("repeated"))
-    is_complete = is_intact(prepared.folder) and (prepared.domains is None or is_intact(_get_domains_path(prepared)))
-    return prepared if is_complete else None
-
-
-def _get_domains_path(prepared: RankingDataset) -> Path:
-    return prepared.folder / f"domains-{prepared.domains}.parquet"
-
-
 def _write_domains(prepared: RankingDataset, dataset: IRDataset) -> None:
-    if prepared.domains is None or is_intact(_get_domains_path(prepared), remove_damaged=True):
+    if prepared.domains is None or is_intact(prepared.domains_path, remove_damaged=True):
         return
     import pandas as pd
 
     names = [name for name in prepared.read_queries()["query_id"] if name in dataset.domains]
-    with write_with_checksum(_get_domains_path(prepared)) as draft:
+    with write_with_checksum(prepared.domains_path) as draft:
         table = pd.DataFrame({"query_id": names, "domain": [dataset.domains[name] for name in names]}, dtype="str")
         table.to_parquet(draft, index=False)
 

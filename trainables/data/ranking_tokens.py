@@ -20,7 +20,7 @@ from trainables.exchange.input_rules import InputRules
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.tokens import Ids, TokenizedTexts, encode_texts, get_special_tokens
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
+from trainables.utils.checksums import is_intact, verify_folder, write_folder_with_checksums
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -119,9 +119,9 @@ def tokenize_pairs(
         UserError: If the tokenizer is not a fast one.
     """
     folder = get_pair_tokens_folder(prepared, model_digest, max_length, cache)
-    return load_or_rebuild(
-        lambda: load_pair_tokens(folder), lambda: _write_tokens(folder, prepared, tokenizer, max_length)
-    )
+    if not is_intact(folder, remove_damaged=True):
+        _write_tokens(folder, prepared, tokenizer, max_length)
+    return load_pair_tokens(folder)
 
 
 def get_pair_tokens_folder(prepared: RankingDataset, model_digest: str, max_length: int, cache: Path) -> Path:

@@ -14,17 +14,17 @@ from trainables.data.files import readers
 from trainables.data.store import (
     PreparedDataset,
     create_once,
+    find_dataset,
     get_pointer_path,
     get_prepared_folder,
     hash_rows,
-    read_pointer,
     write_pointer,
 )
 from trainables.data.tasks import sts
 from trainables.specs.sentence_encoder import EncoderTaskSettings
 from trainables.text.text_files import read_lines
 from trainables.text.text_overlap import SplitTexts
-from trainables.utils.checksums import is_intact, write_folder_with_checksums
+from trainables.utils.checksums import write_folder_with_checksums
 from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
@@ -85,7 +85,8 @@ def find_prepared_data(settings: EncoderTaskSettings, cache: Path) -> SentenceDa
     Raises:
         UserError: If a file is missing.
     """
-    return _resolve_pointer(_get_pointer_path(settings, cache), settings, cache)
+    portable = to_portable_settings(settings)
+    return find_dataset(SentenceDataset, _get_pointer_path(settings, portable, cache), portable, cache)
 
 
 def prepare_data(
@@ -100,16 +101,15 @@ def prepare_data(
             sentences is empty.
     """
     report = progress or (lambda _: None)
-    pointer = _get_pointer_path(settings, cache)  # before reading, so that later changes are read next time
-    existing = _resolve_pointer(pointer, settings, cache)
-    if existing is not None:
+    portable = to_portable_settings(settings)
+    pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
+    if existing := find_dataset(SentenceDataset, pointer, portable, cache):
         return existing
     report(f"reading {settings.path}")
     skipped = Counter[str]()
     sentences = _read_sentences(_get_text_path(settings), skipped)
     report(f"reading {', '.join(settings.sets)}")
     pairs = sts.read_pairs(_get_evaluation_folder(settings), settings.sets, skipped)
-    portable = to_portable_settings(settings)
     text_hash = hash_rows((sentences, pairs, sorted(skipped.items())))
     fingerprint = hash_json([FORMAT, portable.model_dump(mode="json"), text_hash])
     prepared = SentenceDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable)
@@ -129,21 +129,9 @@ def _get_evaluation_folder(settings: EncoderTaskSettings) -> Path:
     return readers.require_path(settings.evaluation_path, "task.evaluation_path", sts.EXPECTED_LAYOUT)
 
 
-def _get_pointer_path(settings: EncoderTaskSettings, cache: Path) -> Path:
+def _get_pointer_path(settings: EncoderTaskSettings, portable: EncoderTaskSettings, cache: Path) -> Path:
     sources = [_get_text_path(settings), *sts.find_pair_files(_get_evaluation_folder(settings), settings.sets)]
-    return get_pointer_path(
-        [FORMAT, to_portable_settings(settings).model_dump(mode="json"), readers.hash_file_stats(sources)], cache
-    )
-
-
-def _resolve_pointer(pointer: Path, settings: EncoderTaskSettings, cache: Path) -> SentenceDataset | None:
-    entry = read_pointer(pointer)
-    if entry is None:
-        return None
-    prepared = SentenceDataset(
-        entry["fingerprint"], get_prepared_folder(entry["fingerprint"], cache), to_portable_settings(settings)
-    )
-    return prepared if is_intact(prepared.folder) else None
+    return get_pointer_path([FORMAT, portable.model_dump(mode="json"), readers.hash_file_stats(sources)], cache)
 
 
 def _read_sentences(path: Path, skipped: Counter[str]) -> list[str]:

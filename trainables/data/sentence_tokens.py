@@ -14,7 +14,7 @@ import numpy as np
 from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
 from trainables.text.tokens import Ids, TokenizedTexts, encode_texts, get_special_tokens
 from trainables.utils.arrays import Ints
-from trainables.utils.checksums import load_or_rebuild, verify_folder, write_folder_with_checksums
+from trainables.utils.checksums import is_intact, verify_folder, write_folder_with_checksums
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:
@@ -42,13 +42,9 @@ class SentenceTokens(TokenizedTexts):
     n_training: int
     """Number of training sentences, which are the rows 0 to `n_training` - 1."""
 
-    def get_first_rows(self, split: str) -> Ints:
-        """Return the row of the first sentence of each pair of a split, of shape (pairs,)."""
-        return self.pairs[0, slice(*self.splits[split])]
-
-    def get_second_rows(self, split: str) -> Ints:
-        """Return the row of the second sentence of each pair of a split, of shape (pairs,)."""
-        return self.pairs[1, slice(*self.splits[split])]
+    def get_pairs(self, split: str) -> Ints:
+        """Return the rows of the two sentences of each pair of a split, of shape (2, pairs)."""
+        return self.pairs[:, slice(*self.splits[split])]
 
 
 def tokenize_sentences(
@@ -68,10 +64,9 @@ def tokenize_sentences(
         UserError: If the tokenizer is not a fast one.
     """
     folder = get_sentence_tokens_folder(prepared, model_name, max_length, cache)
-    return load_or_rebuild(
-        lambda: load_sentence_tokens(folder),
-        lambda: _write_tokens(folder, prepared, tokenizer, max_length, max_evaluation_length),
-    )
+    if not is_intact(folder, remove_damaged=True):
+        _write_tokens(folder, prepared, tokenizer, max_length, max_evaluation_length)
+    return load_sentence_tokens(folder)
 
 
 def get_sentence_tokens_folder(prepared: SentenceDataset, model_name: str, max_length: int, cache: Path) -> Path:

@@ -4,25 +4,26 @@ They are computed from the prepared tables and stored in the same folder. No fin
 data prepared by an earlier version has them too.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
-from trainables.data.store import load_or_compute
+from trainables.data.store import PreparedDataset, load_or_compute
 from trainables.data.tasks import SPLITS, get_task
 from trainables.metrics.sts import get_set_name
-from trainables.specs.plugin import StatisticsRow, StatisticsTable
 from trainables.utils.arrays import Ints
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_Row = dict[str, Any]
+"""Row of a table, see `TrainablePlugin.load_statistics`."""
+
 _FORMAT = 1
 """Part of the stored statistics. Increase it when the same tables give different statistics."""
-_FILE = "statistics.json"
 _WORDS = "Words are separated by white space."
 _RANKING_LEGEND = (
     f"{_WORDS} A query-document pair is a candidate of a query. Means per query are over the queries of a split, means "
@@ -32,7 +33,7 @@ _TURNS_LEGEND = " A turn is an utterance; its separator is no word."
 _SENTENCE_LEGEND = f"{_WORDS} The sentences of a set are distinct, its pairs need not be."
 
 
-def load_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
+def load_ranking_statistics(prepared: RankingDataset) -> dict[str, Any]:
     """Return the statistics of a ranking task, by split. Computes and stores them if missing.
 
     The rows are queries, query-document pairs, candidates per query, words per query and words per document. Dialogues
@@ -40,9 +41,7 @@ def load_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
     candidates have the recall of the first stage, the queries for which it found nothing relevant, and the share of
     candidates that are judged.
     """
-    statistics: StatisticsTable = load_or_compute(
-        prepared.folder / _FILE, _FORMAT, lambda: _compute_ranking_statistics(prepared)
-    )
+    statistics = _load(prepared, lambda: _compute_ranking_statistics(prepared))
     domains = prepared.read_query_domains()  # in a file of their own, since no fingerprint depends on them
     if domains is not None:
         queries = prepared.read_candidates(columns=["split", "query_id"]).drop_duplicates()
@@ -51,18 +50,20 @@ def load_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
     return statistics
 
 
-def load_sentence_statistics(prepared: SentenceDataset) -> StatisticsTable:
+def load_sentence_statistics(prepared: SentenceDataset) -> dict[str, Any]:
     """Return the statistics of the training sentences and of each evaluation set. Computes and stores them if missing.
 
     The rows are sentences, words per sentence and pairs.
     """
-    statistics: StatisticsTable = load_or_compute(
-        prepared.folder / _FILE, _FORMAT, lambda: _compute_sentence_statistics(prepared)
-    )
+    return _load(prepared, lambda: _compute_sentence_statistics(prepared))
+
+
+def _load(prepared: PreparedDataset, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    statistics: dict[str, Any] = load_or_compute(prepared.folder / "statistics.json", _FORMAT, compute)
     return statistics
 
 
-def _compute_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
+def _compute_ranking_statistics(prepared: RankingDataset) -> dict[str, Any]:
     task, settings = get_task(prepared.settings.name), prepared.settings
     queries, documents = prepared.read_queries().set_index("query_id"), prepared.read_documents()
     candidates = prepared.read_candidates(columns=["split", "query_id", "document_id"])
@@ -93,7 +94,7 @@ def _compute_ranking_statistics(prepared: RankingDataset) -> StatisticsTable:
     return {"columns": list(SPLITS), "rows": statistics, "legend": legend}
 
 
-def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[StatisticsRow]:
+def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[_Row]:
     """Return the mean numbers of candidates, and what the first stage found of what is relevant and judged."""
     splits, depth = prepared.read_metadata()["splits"], prepared.settings.retrieval_depth
     evaluated = [splits[split] for split in SPLITS[1:]]
@@ -110,7 +111,7 @@ def _describe_first_stage(prepared: RankingDataset, n_train: float) -> list[Stat
     ]
 
 
-def _compute_sentence_statistics(prepared: SentenceDataset) -> StatisticsTable:
+def _compute_sentence_statistics(prepared: SentenceDataset) -> dict[str, Any]:
     table = prepared.read_pairs()
     texts: dict[str, list[str]] = {"train": prepared.read_sentences()}
     pairs: list[float | None] = [None]
@@ -138,15 +139,15 @@ def _to_series(values: list[int], names: "pd.Index | pd.Series") -> "pd.Series":
     return pd.Series(counts, index=pd.Index(names))
 
 
-def _make_count(name: str, values: Iterable[float | None]) -> StatisticsRow:
+def _make_count(name: str, values: Iterable[float | None]) -> _Row:
     return {"name": name, "decimals": 0, "values": list(values)}
 
 
-def _make_size(sizes: list[float]) -> StatisticsRow:
+def _make_size(sizes: list[float]) -> _Row:
     """Return the number of candidates per query, or the mean with two decimals where queries have different numbers."""
     decimals = 0 if all(size.is_integer() for size in sizes) else 2
     return {"name": "candidates per query", "decimals": decimals, "values": [round(size, 4) for size in sizes]}
 
 
-def _make_mean(name: str, values: Iterable[float | np.floating]) -> StatisticsRow:
+def _make_mean(name: str, values: Iterable[float | np.floating]) -> _Row:
     return {"name": name, "decimals": 1, "values": [round(float(value), 4) for value in values]}

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from trainables.specs.base import BaseTaskSettings
 from trainables.storage.leases import Leases
 from trainables.storage.local import LocalStorage
 from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps
@@ -36,8 +37,14 @@ class PreparedDataset(ABC):
     """Hash of the settings and texts that the data were made from."""
     folder: Path
     """Folder of the tables."""
+    settings: BaseTaskSettings
+    """Settings without paths."""
     texts: ClassVar[str] = "queries"
     """What the splits must not share, in the plural."""
+
+    def is_complete(self) -> bool:
+        """Return whether all files exist and are undamaged."""
+        return is_intact(self.folder)
 
     def read_metadata(self) -> dict[str, Any]:
         """Return the metadata: fingerprint, settings and counts."""
@@ -61,6 +68,9 @@ class PreparedDataset(ABC):
         return pd.read_parquet(verify_file(self.folder / f"{name}.parquet"), columns=columns)
 
 
+Dataset = TypeVar("Dataset", bound=PreparedDataset)
+
+
 def get_prepared_folder(fingerprint: str, cache: Path) -> Path:
     """Return the folder of the data with this fingerprint, which need not exist yet."""
     return cache / "prepared" / fingerprint
@@ -71,20 +81,21 @@ def get_pointer_path(key: object, cache: Path) -> Path:
     return cache / "sources" / f"{hash_json(key)}.json"
 
 
-def read_pointer(path: Path) -> dict[str, Any] | None:
-    """Return the content of a pointer, or None if it is missing or damaged.
+def find_dataset(kind: type[Dataset], pointer: Path, settings: BaseTaskSettings, cache: Path) -> Dataset | None:
+    """Return the data that a pointer names, or None if the sources must be read again.
 
-    If it is None, the sources must be read again.
+    They must be if the pointer or the data are missing or damaged.
     """
     try:
-        content: dict[str, Any] = json.loads(verify_file(path).read_text(encoding="utf-8"))
+        content = json.loads(verify_file(pointer).read_text(encoding="utf-8"))
     except DamagedError:
         return None
-    return content
+    prepared = kind(folder=get_prepared_folder(content["fingerprint"], cache), settings=settings, **content)
+    return prepared if prepared.is_complete() else None
 
 
 def write_pointer(path: Path, content: dict[str, Any]) -> None:
-    """Write a pointer."""
+    """Write a pointer: the fingerprint of the data, and the further fields of `Dataset` that only sources tell."""
     with write_with_checksum(path) as draft:
         draft.write_text(json.dumps(content), encoding="utf-8")
 

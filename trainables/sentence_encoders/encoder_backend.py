@@ -50,15 +50,13 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     training = require(specification.training)
     data.tokenize_once(lambda: None)
     tokens = data.tokens
-    first, second = tokens.get_first_rows("dev")[:_MEASURED_PAIRS], tokens.get_second_rows("dev")[:_MEASURED_PAIRS]
+    pairs = tokens.get_pairs("dev")[:, :_MEASURED_PAIRS]
     n_training = min(tokens.n_training, _MEASURED_BATCHES * training.batch_size)
-    rows = np.union1d(np.arange(n_training), np.union1d(first, second))
+    rows = np.union1d(np.arange(n_training), pairs)
     segment = Segment(0, training.instances, specification.variant.to_constant())
 
     def make_workload(model: SentenceEncoder, features: InMemoryFeatures) -> Workload:
         trainer = EncoderTrainer(model, training, 0, features, n_training)
-        return Workload(
-            trainer, lambda until: trainer.train(segment, until), lambda: len(trainer.score_pairs(first, second))
-        )
+        return Workload(trainer, lambda until: trainer.train(segment, until), lambda: len(trainer.score_pairs(*pairs)))
 
-    return measure_workload(trial, seconds, data, rows, lambda: data.load_model(seed=0), make_workload)
+    return measure_workload(trial, seconds, data, rows, make_workload)

@@ -88,8 +88,8 @@ class EncoderRun(BaseRun):
         self.trainer.train(segment, until, after_step)
 
     def _compute_scores(self, split: str) -> np.ndarray:
-        tokens, precision = self.data.tokens, self._training.get_scoring_precision(split)
-        return self.trainer.score_pairs(tokens.get_first_rows(split), tokens.get_second_rows(split), precision)
+        first, second = self.data.tokens.get_pairs(split)
+        return self.trainer.score_pairs(first, second, self._training.get_scoring_precision(split))
 
     def _compute_metric(self, metric: str, split: str, scores: np.ndarray) -> float:
         pairs = self.data.select_pairs(split)

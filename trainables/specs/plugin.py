@@ -7,7 +7,7 @@ neither torch nor numpy, because a plugin names the modules of its backends inst
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from trainables.specs.base import BaseTaskSettings, RunSpec
 
@@ -107,26 +107,6 @@ class PreparedData(Protocol):
         `splits` has at least `queries` for each split: the number of queries or sentences in an epoch for the training
         split, and the number that a metric is averaged over for the others.
         """
-
-
-class StatisticsRow(TypedDict):
-    """A row of `StatisticsTable`."""
-
-    name: str
-    decimals: int
-    """Decimals that are shown: 0 for counts."""
-    values: list[float | None]
-    """One value per column. None where the column has no such value."""
-
-
-class StatisticsTable(TypedDict):
-    """A table that describes data to a person, a JSON object. No run and no plan depends on it."""
-
-    columns: list[str]
-    """Splits or evaluation sets."""
-    rows: list[StatisticsRow]
-    legend: str
-    """What is counted."""
 
 
 class DataBackend(Protocol):
@@ -246,10 +226,14 @@ class TrainablePlugin(NamedTuple):
         assert self.export_module is not None
         return cast(ExportBackend, import_module(self.export_module))
 
-    def load_statistics(self, prepared: PreparedData) -> StatisticsTable | None:
-        """Return counts and mean lengths of the data for the report.
+    def load_statistics(self, prepared: PreparedData) -> dict[str, Any] | None:
+        """Return counts and mean lengths of the data for a person, on which no run and no plan depends.
 
         They come from the function `load_statistics` of the data backend, which is optional.
+
+        Returns:
+            JSON object with `columns`, the names of splits or evaluation sets; `rows`, each with `name`, the `decimals`
+            that are shown and `values`, one per column, None where it has no such value; and `legend`, what is counted.
         """
         load = getattr(self.data_backend, "load_statistics", None)
         return load(prepared) if load else None

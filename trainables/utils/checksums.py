@@ -8,14 +8,12 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from trainables.utils.files import remove_folder, write_atomically, write_folder_atomically
 
 _CHECKSUM_LIST, _SUFFIX = "SHA256SUMS", ".sha256"
 _verified: dict[Path, tuple[int, int, int, int]] = {}
 """Inode, size in bytes and times of each file when this process verified it."""
-_Loaded = TypeVar("_Loaded")
 
 
 class DamagedError(Exception):
@@ -138,22 +136,6 @@ def is_intact(path: Path, remove_damaged: bool = False, log: Callable[[str], obj
 def has_checksum(path: Path) -> bool:
     """Return whether a file and its checksum file exist, without verifying the content."""
     return path.is_file() and _checksum_path(path).is_file()
-
-
-def load_or_rebuild(load: Callable[[], _Loaded], rebuild: Callable[[], object]) -> _Loaded:
-    """Return the result of `load`; if it finds a damaged unit, remove and rebuild the unit and load again.
-
-    Raises:
-        DamagedError: the damage names no unit to remove, or the second load fails too.
-    """
-    try:
-        return load()
-    except DamagedError as error:
-        if error.unit is None:
-            raise
-        error.remove()
-        rebuild()
-        return load()
 
 
 def hash_file(path: Path) -> str:

@@ -20,7 +20,6 @@ from trainables.utils import checksums
 from trainables.utils.checksums import (
     DamagedError,
     is_intact,
-    load_or_rebuild,
     verify_file,
     verify_folder,
     write_folder_with_checksums,
@@ -156,8 +155,11 @@ def test_a_damaged_folder_is_removed_and_made_anew_whichever_file_it_is(tmp_path
     DAMAGES[damage](folder / name)
     checksums._verified.clear()
     assert not is_intact(folder)
-    assert load_or_rebuild(lambda: (verify_folder(folder) / "one").read_bytes(), make) == b"1234"
-    assert is_intact(folder)
+    assert folder.is_dir()
+    assert not is_intact(folder, remove_damaged=True)
+    assert not folder.exists()
+    make()
+    assert (verify_folder(folder) / "one").read_bytes() == b"1234"
 
 
 def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path, monkeypatch):

@@ -49,8 +49,8 @@ def check(made: SentenceTokens, prepared: SentenceDataset, tokenizer: Any, max_l
     texts = dict(enumerate(prepared.read_sentences()))
     for split in SPLITS:
         table = prepared.read_pairs(split)
-        texts.update(zip(made.get_first_rows(split).tolist(), table["first"], strict=True))
-        texts.update(zip(made.get_second_rows(split).tolist(), table["second"], strict=True))
+        for rows, name in zip(made.get_pairs(split).tolist(), ("first", "second"), strict=True):
+            texts.update(zip(rows, table[name], strict=True))
     assert sorted(texts) == list(range(len(made)))
     for part in (range(made.n_training), range(made.n_training, len(made))):
         assert len({texts[row] for row in part}) == len(part)  # every text once
@@ -81,7 +81,7 @@ def test_a_sentence_that_is_cut_in_training_is_whole_where_it_is_evaluated(
     rows = {text: row for row, text in enumerate(prepared.read_sentences())}
     both = [
         (found, rows[text])
-        for found, text in zip(made.get_first_rows("test"), prepared.read_pairs("test")["first"], strict=True)
+        for found, text in zip(made.get_pairs("test")[0], prepared.read_pairs("test")["first"], strict=True)
         if text in rows
     ]
     assert both

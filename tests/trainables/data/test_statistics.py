@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,6 @@ from tests.trainables.encoders import Encoders
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.statistics import load_ranking_statistics, load_sentence_statistics
 from trainables.rankers.ranker_data import describe_data
-from trainables.specs.plugin import StatisticsTable
 from trainables.specs.ranking_task import RankerTaskSettings
 
 CONVERSATIONS = (
@@ -36,7 +36,7 @@ def write_conversations(folder: Path, with_domains: bool) -> RankerTaskSettings:
     return RankerTaskSettings.model_validate(task)
 
 
-def rows(statistics: StatisticsTable) -> dict[str, list[float | None]]:
+def rows(statistics: dict[str, Any]) -> dict[str, list[float | None]]:
     return {row["name"]: row["values"] for row in statistics["rows"]}
 
 

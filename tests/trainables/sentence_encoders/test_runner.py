@@ -105,7 +105,7 @@ def test_a_run_ends_with_the_best_weights_of_the_development_set(encoders: Encod
     run, values = EncoderRun(job(encoders, encoders.fresh(), GS, **{**CHOSEN, "checkpoint": "last"})), {}
     states = {}
     while (last := run.advance()) is None:
-        scores = run.trainer.score_pairs(run.data.tokens.get_first_rows("dev"), run.data.tokens.get_second_rows("dev"))
+        scores = run.trainer.score_pairs(*run.data.tokens.get_pairs("dev"))
         pairs = run.data.select_pairs("dev")
         value = get_measure(metric).compute_overall(
             scores, pairs["relevant"].to_numpy(), np.array([len(pairs)]), ["STS-B"]

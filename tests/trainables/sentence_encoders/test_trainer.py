@@ -132,7 +132,7 @@ def test_scores_are_cosines_of_embeddings_without_head_and_dropout(
     run = EncoderRun(job(encoders, encoders.fresh(), GS, model, path))
     outcome = finish(run)
     sentences, found = run.data.tokens, []
-    for one, other in zip(sentences.get_first_rows("dev"), sentences.get_second_rows("dev"), strict=True):
+    for one, other in zip(*sentences.get_pairs("dev"), strict=True):
         with torch.inference_mode():
             vectors = [run.trainer.model(run.data.read(np.array([row])))[0].double().numpy() for row in (one, other)]
         found.append(vectors[0] @ vectors[1] / np.linalg.norm(vectors[0]) / np.linalg.norm(vectors[1]))
@@ -146,7 +146,7 @@ def test_every_sentence_of_an_evaluation_is_encoded_once(encoders: Encoders, mon
     take = type(run.data).read
     monkeypatch.setattr(type(run.data), "read", lambda data, rows: (read.extend(rows.tolist()), take(data, rows))[1])
     sentences = run.data.tokens
-    first, second = sentences.get_first_rows("test"), sentences.get_second_rows("test")
+    first, second = sentences.get_pairs("test")
     scores = run.trainer.score_pairs(np.tile(first, 2), np.tile(second, 2))
     assert sorted(read) == sorted({*first.tolist(), *second.tolist()})
     assert (np.diff(sentences.lengths[read]) >= 0).all()
