@@ -28,14 +28,6 @@ ConfigError = tuple[str, object, str, tuple[str, ...]]
 """Key, value, what was expected, and the other keys that a user may have meant to change."""
 
 
-def _check_nothing(*settings: Any) -> Iterator[ConfigError]:
-    return iter(())
-
-
-def _list_no_metrics(study: Any) -> tuple[str, ...]:
-    return ()
-
-
 @dataclass(frozen=True)
 class ConfigSections:
     """Sections of a study file that differ between trainables."""
@@ -76,10 +68,10 @@ class StudyType:
     defaults: Mapping[str, Any]
     reference_rankings: Mapping[str, str]
     default_variants: tuple[str, ...] = ()
-    list_metrics: Callable[[Any], tuple[str, ...]] = _list_no_metrics
+    list_metrics: Callable[[Any], tuple[str, ...]] = lambda study: ()
     unit: str = "query"
-    check_training: Callable[[Any, Any], Iterator[ConfigError]] = _check_nothing
-    check_study: Callable[[Any], Iterator[ConfigError]] = _check_nothing
+    check_training: Callable[[Any, Any], Iterator[ConfigError]] = lambda training, task: iter(())
+    check_study: Callable[[Any], Iterator[ConfigError]] = lambda study: iter(())
     has_curricula: bool = False
 
     def check(self) -> None:
@@ -179,12 +171,11 @@ class StudyType:
     @property
     def hyperparameter_names(self) -> tuple[str, ...]:
         """Names of all hyperparameters, the strength first."""
-        search, general = self.sections.search, SearchSettings.optimisation_params
-        optimisation = (name for name in search.optimisation_params if name not in general)
+        search = self.sections.search
         curriculum = PARAM_NAMES if self.has_curricula else ()
         smoothing = (name for name in search.smoothing_params if name != self.strength_name)
-        settings = ("schedule", *SETTINGS, *general)
-        return self.strength_name, *settings, *smoothing, *optimisation, *curriculum, *search.loss_params
+        settings = ("schedule", *SETTINGS, *search.optimisation_params)
+        return self.strength_name, *settings, *smoothing, *curriculum, *search.loss_params
 
     @property
     def trainable(self) -> TrainablePlugin:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from search_spaces.samplers import SAMPLERS
@@ -64,7 +65,6 @@ class SeedAveragedSearch:
             else [p for p in space.list_default_configurations() if p in self._configuration_set]
         )
         self.sampler, self._seed, self._direction = sampler, seed, direction
-        self._study: optuna.Study | None = None
 
     def ask(self, previous: Sequence[Params] = ()) -> list[Params]:
         """Return the configurations of the next round, or an empty list once all proposals are made.
@@ -99,15 +99,14 @@ class SeedAveragedSearch:
         """
         import optuna
 
-        study = self._study = self._study or self._create_study()
         for (point, trial), value in zip(self._pending, values, strict=True):
             state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
             if trial is not None:
-                study.tell(trial, value, state=state)
+                self._study.tell(trial, value, state=state)
             else:
                 fixed = optuna.trial.FixedTrial(to_suggestions(point, self._grid))
                 choose_point(self.space, fixed)
-                study.add_trial(
+                self._study.add_trial(
                     optuna.trial.create_trial(
                         state=state, value=value, params=fixed.params, distributions=fixed.distributions
                     )
@@ -161,7 +160,7 @@ class SeedAveragedSearch:
     def _ask_sampler(self) -> "tuple[optuna.Trial, Params]":
         import optuna
 
-        study = self._study = self._study or self._create_study()
+        study = self._study
         if self.sampler not in _RESULT_BLIND_SAMPLERS and not self._pending:
             study.sampler = self._make_sampler(self._round_number)
         untried = [point for point in self._queue if point not in self._proposals]
@@ -197,7 +196,8 @@ class SeedAveragedSearch:
                 total += first != second
         return total
 
-    def _create_study(self) -> "optuna.Study":
+    @cached_property
+    def _study(self) -> "optuna.Study":
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)

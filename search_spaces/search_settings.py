@@ -106,28 +106,17 @@ def check_increasing(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
-def check_not_empty(values: tuple[float, ...]) -> tuple[float, ...]:
-    """Return `values` if there is at least one.
-
-    Raises:
-        ValueError: otherwise.
-    """
-    if not values:
-        raise ValueError
-    return values
-
-
 SystemPair = Annotated[tuple[str, str], expect("a pair of systems")]
 PositiveNumbers = Annotated[
     tuple[PositiveNumber, ...],
     AfterValidator(check_increasing),
-    AfterValidator(check_not_empty),
+    Field(min_length=1),
     expect("a list of increasing numbers above 0, e.g. [0.5, 1.0]"),
 ]
 Shares = Annotated[
     tuple[Annotated[float, Field(gt=0, le=1)], ...],
     AfterValidator(check_increasing),
-    AfterValidator(check_not_empty),
+    Field(min_length=1),
     expect("a list of increasing numbers, each above 0 and at most 1, e.g. [0.1, 0.2]"),
 ]
 
@@ -135,7 +124,7 @@ Shares = Annotated[
 NumberList = Annotated[
     tuple[float, ...],
     AfterValidator(check_increasing),
-    AfterValidator(check_not_empty),
+    Field(min_length=1),
     expect("a list of increasing numbers, e.g. [0.25, 0.5]"),
 ]
 _SWITCHES = (0.25, 0.5, 0.75)

@@ -91,17 +91,14 @@ class SystemSpace:
         grid if it does not contain the published one.
         """
         optimisation = tuple((name, self.training_defaults[name]) for name in self.optimisation_grid)
-        curriculum = {
-            name: DEFAULTS[name] if DEFAULTS[name] in self.curriculum_grid[name] else self.curriculum_grid[name][0]
-            for name in PARAM_NAMES
-            if self.curriculum_grid
-        }
+        grid = self.curriculum_grid
+        curriculum = {name: _choose_default(grid[name], DEFAULTS[name]) for name in PARAM_NAMES if grid}
         if curriculum.get("pacing") == "step":
             del curriculum["delta"]
+        own = tuple(curriculum.items())
         return [
             Params(tuple((name, self.fixed.get(name, value)) for name, value in smoothing.items()), optimisation, own)
             for smoothing in self._iter_default_smoothings()
-            for own in [tuple(curriculum.items())]
         ]
 
     def _iter_smoothings(self) -> Iterator[Values]:
@@ -130,7 +127,9 @@ class SystemSpace:
             yield from ((*own, *rest) for rest in _combine(self.curriculum_grid, names))
 
     def _iter_default_smoothings(self) -> Iterator[dict[str, Any]]:
-        temperature = self._get_default_temperature()
+        temperature = {}
+        if self._has_temperature:
+            temperature["temperature"] = _choose_default(self.smoothing_grid["temperature"], DEFAULT_TEMPERATURE)
         if self.variant.distribution == "none":
             yield temperature
         elif self.variant.schedule == "constant":
@@ -139,15 +138,13 @@ class SystemSpace:
             for name in sorted(self.smoothing_grid["schedule"], key=lambda name: name != self.variant.schedule):
                 yield {**self.smoothing_defaults, "schedule": name, **get_defaults(name), **temperature}
 
-    def _get_default_temperature(self) -> dict[str, Any]:
-        if not self._has_temperature:
-            return {}
-        grid = self.smoothing_grid["temperature"]
-        return {"temperature": DEFAULT_TEMPERATURE if DEFAULT_TEMPERATURE in grid else grid[0]}
-
     @property
     def _has_temperature(self) -> bool:
         return has_param(self.variant, "temperature", ())
+
+
+def _choose_default(values: Sequence[Any], published: Any) -> Any:
+    return published if published in values else values[0]
 
 
 def _combine(grid: Grid, names: Iterable[str]) -> Iterator[Values]:

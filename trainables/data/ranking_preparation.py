@@ -86,7 +86,7 @@ def find_prepared_data(settings: RankerTaskSettings, cache: Path) -> RankingData
 
 
 def prepare_data(
-    settings: RankerTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
+    settings: RankerTaskSettings, cache: Path, progress: "ProgressCallback" = lambda _: None
 ) -> RankingDataset:
     """Read a task, sample its candidates and write them, unless the prepared data exist.
 
@@ -94,11 +94,10 @@ def prepare_data(
         UserError: If the task is unknown, if its sources are missing or malformed, if a split has no queries, or if
             there are too few documents.
     """
-    report = progress or (lambda _: None)
     portable = to_portable_settings(settings)
     pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
     existing = find_dataset(RankingDataset, pointer, portable, cache)
-    prepared = existing or _prepare(settings, portable, cache, pointer, report)
+    prepared = existing or _prepare(settings, portable, cache, pointer, progress)
     if settings.teacher and portable.teacher:
         names, file = ["query_id", "document_id"], _expand_path(settings.teacher)
         write_teacher_scores(prepared.folder, lambda: prepared.read_candidates("train", names), file, portable.teacher)

@@ -89,12 +89,7 @@ class PairFormat(NamedTuple):
     @property
     def room(self) -> int:
         """Maximum number of tokens of query and document together."""
-        return self.max_length - self.n_special
-
-    @property
-    def n_special(self) -> int:
-        """Number of special tokens of a pair."""
-        return len(self.before) + len(self.between) + len(self.after)
+        return self.max_length - len(self.before) - len(self.between) - len(self.after)
 
 
 def make_input_rules(settings: RankerTaskSettings) -> InputRules:

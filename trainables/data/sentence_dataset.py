@@ -90,7 +90,7 @@ def find_prepared_data(settings: EncoderTaskSettings, cache: Path) -> SentenceDa
 
 
 def prepare_data(
-    settings: EncoderTaskSettings, cache: Path, progress: "ProgressCallback | None" = None
+    settings: EncoderTaskSettings, cache: Path, progress: "ProgressCallback" = lambda _: None
 ) -> SentenceDataset:
     """Read sentences and pairs and write them, unless the prepared data exist.
 
@@ -100,20 +100,19 @@ def prepare_data(
         UserError: If a file is missing or not in its format (see `sts.read_pairs`), or if the file of training
             sentences is empty.
     """
-    report = progress or (lambda _: None)
     portable = to_portable_settings(settings)
     pointer = _get_pointer_path(settings, portable, cache)  # before reading, so that later changes are read next time
     if existing := find_dataset(SentenceDataset, pointer, portable, cache):
         return existing
-    report(f"reading {settings.path}")
+    progress(f"reading {settings.path}")
     skipped = Counter[str]()
     sentences = _read_sentences(_get_text_path(settings), skipped)
-    report(f"reading {', '.join(settings.sets)}")
+    progress(f"reading {', '.join(settings.sets)}")
     pairs = sts.read_pairs(_get_evaluation_folder(settings), settings.sets, skipped)
     text_hash = hash_rows((sentences, pairs, sorted(skipped.items())))
     fingerprint = hash_json([FORMAT, portable.model_dump(mode="json"), text_hash])
     prepared = SentenceDataset(fingerprint, get_prepared_folder(fingerprint, cache), portable)
-    create_once(prepared.folder, lambda: _write_dataset(prepared, sentences, pairs, skipped), report)
+    create_once(prepared.folder, lambda: _write_dataset(prepared, sentences, pairs, skipped), progress)
     write_pointer(pointer, {"fingerprint": fingerprint})
     return prepared
 

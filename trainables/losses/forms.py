@@ -92,12 +92,12 @@ class PairwiseForm:
     def make_hard_targets(self, candidates: Candidates, is_distillation: bool) -> Floats:
         """Return 1, or with distillation the probability by the teacher that the first is better, shape (pairs,)."""
         if is_distillation:
-            return _sigmoid(_subtract_scores(candidates.teacher, candidates.labels))
+            return np.asarray(expit(_subtract_scores(candidates.teacher, candidates.labels)))
         return np.ones(len(_list_pairs(candidates.labels)[0]))
 
     def make_soft_targets(self, candidates: Candidates) -> Floats:
         """Return the probability that the first is better, by the scores, shape (pairs,)."""
-        return _sigmoid(_subtract_scores(candidates.scores, candidates.labels))
+        return np.asarray(expit(_subtract_scores(candidates.scores, candidates.labels)))
 
 
 class MarginForm(PairwiseForm):
@@ -150,14 +150,14 @@ class ListwiseForm:
         """
         chosen = _has_relevant(candidates.labels)
         if is_distillation:
-            return _softmax(candidates.teacher[chosen])
+            return np.asarray(softmax(candidates.teacher[chosen], axis=1))
         labels = candidates.labels[chosen]
         shares: Floats = labels / labels.sum(axis=1, keepdims=True)
         return shares
 
     def make_soft_targets(self, candidates: Candidates) -> Floats:
         """Return the softmax of the scores, in the same shape."""
-        return _softmax(candidates.scores[_has_relevant(candidates.labels)])
+        return np.asarray(softmax(candidates.scores[_has_relevant(candidates.labels)], axis=1))
 
 
 FORMS: dict[Form, LossForm] = {
@@ -182,13 +182,3 @@ def _subtract_scores(scores: Floats, labels: Floats) -> Floats:
 
 def _has_relevant(labels: Floats) -> Bools:
     return np.asarray(labels.any(axis=1))
-
-
-def _sigmoid(values: Floats) -> Floats:
-    result: Floats = expit(values)
-    return result
-
-
-def _softmax(scores: Floats) -> Floats:
-    result: Floats = softmax(scores, axis=1)
-    return result

@@ -17,7 +17,6 @@ shapes differ or are not two-dimensional, a score is NaN, or a label is neither 
 query has no relevant document, retrieved or not, since its value is undefined; only `judged_at` needs none.
 """
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -166,22 +165,6 @@ def ndcg_at(k: int, scores: ArrayLike, gains: ArrayLike) -> Floats:
     best = np.sort(lists.all_labels, axis=1)[:, ::-1]
     share: Floats = np.sum(lists.labels_in_tie / lists.tied * discounts, axis=1) / np.sum(best * discounts, axis=1)
     return np.minimum(share, 1.0)
-
-
-def parse_recall_name(name: str) -> tuple[int, int]:
-    """Return (n, k) of a metric R<n>@<k>, the recall at k among n candidates.
-
-    Raises:
-        ValueError: the name is not R<n>@<k> with 1 <= k <= n.
-
-    Example:
-        >>> parse_recall_name("R10@1")
-        (10, 1)
-    """
-    match = re.fullmatch(r"R([1-9]\d*)@([1-9]\d*)", name)
-    if match is None or int(match[2]) > int(match[1]):
-        raise ValueError(f"{name!r} is not a metric; expected R<n>@<k> with k at most n, such as R10@1")
-    return int(match[1]), int(match[2])
 
 
 class _RankedLists(NamedTuple):

@@ -11,7 +11,6 @@ from trainables.metrics.ranking import (
     average_precision,
     judged_at,
     ndcg_at,
-    parse_recall_name,
     precision_at,
     rank_of_first_relevant,
     recall_at,
@@ -24,8 +23,9 @@ from trainables.utils.registry import PLUGINS_HINT, Entry, Registry
 
 
 def _make_recall(n: str, k: str) -> Measure:
-    candidates, cutoff = parse_recall_name(f"R{n}@{k}")
-    return Measure(f"R{n}@{k}", partial(recall_at, cutoff), required_candidates=candidates)
+    if int(k) > int(n):
+        raise ValueError("expected k at most n, such as R10@1")
+    return Measure(f"R{n}@{k}", partial(recall_at, int(k)), required_candidates=int(n))
 
 
 def _at_cutoff(name: str, function: Callable[..., Floats], **further: Any) -> Callable[[str], Measure]:

@@ -40,12 +40,15 @@ class Dropout:
         self._bit_generator: np.random.SFC64 | None = None
         self._generator: torch.Generator | None = None
 
-    def apply_mask(self, values: Tensor) -> Tensor:
-        """Return `values` with dropped elements set to 0, not yet scaled.
+    def apply_mask(self, values: Tensor, scale: float = 1.0) -> Tensor:
+        """Return `values` times a factor, with dropped elements set to 0.
 
-        The caller multiplies by `scale` where that is cheapest.
+        By default they are not scaled: the caller multiplies by `self.scale` where that is cheapest.
         """
-        return self._apply(values, 1.0)
+        if not self.is_active:
+            return values
+        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), scale)  # type: ignore[no-untyped-call]
+        return kept
 
     def _draw_mask(self, values: Tensor) -> Tensor:
         """Return an int8 mask in the shape of `values`: all bits set where an element is kept, else none.
@@ -67,13 +70,7 @@ class Dropout:
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return `values`, dropped and scaled."""
-        return self._apply(values, self.scale)
-
-    def _apply(self, values: Tensor, scale: float) -> Tensor:
-        if not self.is_active:
-            return values
-        kept: Tensor = _ApplyMask.apply(values, self._draw_mask(values), scale)  # type: ignore[no-untyped-call]
-        return kept
+        return self.apply_mask(values, self.scale)
 
 
 class _ApplyMask(torch.autograd.Function):

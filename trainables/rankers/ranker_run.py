@@ -116,12 +116,9 @@ class RankerData(EncoderInputs):
 class RankerRun(BaseRun):
     """A ranker's run in progress."""
 
+    data_class = RankerData
     data: RankerData
     trainer: RankerTrainer
-
-    def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
-        self.data = RankerData(trial)
-        super().__init__(trial, on_wait)
 
     def _make_trainer(self) -> RankerTrainer:
         trial, specification = self.trial, as_ranker_spec(self.trial.specification)

@@ -17,7 +17,7 @@ from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
 from trainables.models.scoring import Precision, prepare_for_scoring
 from trainables.specs.checkpoint_chain import Segment
-from trainables.specs.ranker import RankerTrainingSettings, as_label_smoothing
+from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings
 from trainables.training.batching import BatchSampler, split_into_micro_batches
 from trainables.training.trainer import TokenSource, Trainer
 from trainables.utils.arrays import Ints
@@ -98,8 +98,9 @@ class RankerTrainer(Trainer):
             FloatingPointError: if the loss is not finite.
         """
         sampler = BatchSampler(self.seed, self.settings, pairs.rows, self._load_curriculum())
-        own = as_label_smoothing(segment.smoothing)
-        objective = Objective(own.loss, own.distribution, own.temperature)
+        smoothing = segment.smoothing
+        assert isinstance(smoothing, LabelSmoothing)
+        objective = Objective(smoothing.loss, smoothing.distribution, smoothing.temperature)
 
         def gradient(step: int, epsilon: float) -> float:
             group = 1 + self.settings.negatives if objective.is_per_query else 1

@@ -72,12 +72,9 @@ class EncoderData(EncoderInputs):
 class EncoderRun(BaseRun):
     """A sentence encoder's run in progress."""
 
+    data_class = EncoderData
     data: EncoderData
     trainer: EncoderTrainer
-
-    def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
-        self.data = EncoderData(trial)
-        super().__init__(trial, on_wait)
 
     def _make_trainer(self) -> EncoderTrainer:
         specification = as_encoder_spec(self.trial.specification)

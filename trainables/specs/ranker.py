@@ -144,12 +144,6 @@ class RankerRunSpec(RunSpec):
     variant: LabelSmoothing = LabelSmoothing()
 
 
-def as_label_smoothing(smoothing: BaseSmoothing) -> LabelSmoothing:
-    """Return the smoothing with the type of a ranker, which it must have."""
-    assert isinstance(smoothing, LabelSmoothing)
-    return smoothing
-
-
 def as_ranker_spec(specification: RunSpec) -> RankerRunSpec:
     """Return the specification with the type of a ranker, which it must have."""
     assert isinstance(specification, RankerRunSpec)

@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,14 +32,16 @@ class BaseRun(ABC):
         FloatingPointError: if the loss or a score is not finite.
     """
 
+    data_class: ClassVar[type[EncoderInputs]]
+    """Class of the inputs of the model."""
     data: EncoderInputs
-    """Inputs of the model; a subclass sets them before it calls this class's `__init__`."""
 
     def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
         training, environment = require(trial.specification.training), require(trial.specification.environment)
         if environment != detect_environment(environment.device_type):
             raise MachineError("the processor or the libraries differ from the specification, so results may differ")
         prepare_process(training.threads)
+        self.data = self.data_class(trial)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait
         self._training = training
         self.trainer = self._make_trainer()

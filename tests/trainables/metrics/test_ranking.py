@@ -17,8 +17,8 @@ from hypothesis.extra.numpy import arrays
 from trainables.metrics import (
     METRICS,
     average_precision,
+    get_measure,
     ndcg_at,
-    parse_recall_name,
     precision_at,
     rank_of_first_relevant,
     recall_at,
@@ -165,10 +165,10 @@ def test_long_ties_equal_the_count_of_all_their_orders(relevant: int) -> None:
 
 
 def test_names_of_recalls() -> None:
-    assert parse_recall_name("R10@1") == (10, 1)
-    for name in ("R10@11", "MAP", "R10@0", "R10", "r10@1"):
+    assert (get_measure("R10@1").name, get_measure("R10@1").required_candidates) == ("R10@1", 10)
+    for name in ("R10@11", "R10@0", "R10", "r10@1"):
         with pytest.raises(ValueError, match="not a metric"):
-            parse_recall_name(name)
+            get_measure(name)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -18,15 +18,6 @@ T = TypeVar("T", str, list[Any], dict[str, Any])
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def get_task_path(settings: RankerTaskSettings, expected: str) -> Path:
-    """Return `settings.path`, which exists.
-
-    Raises:
-        UserError: If the path is None or does not exist.
-    """
-    return require_path(settings.path, "task.path", expected)
-
-
 def require_path(value: str | None, key: str, expected: str) -> Path:
     """Return the path under a key of the study file, which exists.
 
@@ -60,7 +51,7 @@ def find_files(settings: RankerTaskSettings, *names: str | tuple[str, ...], dev:
     alternatives = [(name,) if isinstance(name, str) else name for name in names]
     files = ", ".join(" or ".join(options) for options in alternatives)
     expected = f"a folder with {files} (each may also end in .gz)"
-    folder = get_task_path(settings, expected)
+    folder = require_path(settings.path, "task.path", expected)
     paths = []
     for options in alternatives:
         matches = [path for name in options for end in ("", ".gz") for path in sorted(folder.glob(name + end))]

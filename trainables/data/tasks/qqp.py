@@ -140,7 +140,8 @@ def _read_header(path: Path) -> tuple[str, ...]:
 def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     """Return the files by split, without those that are not labelled, or the only file under `_MIXED`."""
     names = (*FILE_NAMES, "train.tsv")
-    path = readers.get_task_path(settings, f"{' or '.join(FILE_NAMES)}, or the folder with it or with train.tsv")
+    expected = f"{' or '.join(FILE_NAMES)}, or the folder with it or with train.tsv"
+    path = readers.require_path(settings.path, "task.path", expected)
     first = path if path.is_file() else readers.find_files(settings, names)[0]
     if path.is_file() or not first.name.startswith("train.tsv"):
         if settings.dev_share is not None:
