@@ -5,7 +5,7 @@ data prepared by an earlier version has them too.
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
 from trainables.data.store import PreparedDataset, load_or_compute
 from trainables.data.tasks import SPLITS, get_task
 from trainables.metrics.sts import get_set_name
-from trainables.utils.arrays import Ints
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _Row = dict[str, Any]
 """Row of a table, see `TrainablePlugin.load_statistics`."""
@@ -64,13 +60,15 @@ def _load(prepared: PreparedDataset, compute: Callable[[], dict[str, Any]]) -> d
 
 
 def _compute_ranking_statistics(prepared: RankingDataset) -> dict[str, Any]:
+    import pandas as pd  # imported here, since it takes noticeable time
+
     task, settings = get_task(prepared.settings.name), prepared.settings
     queries, documents = prepared.read_queries().set_index("query_id"), prepared.read_documents()
     candidates = prepared.read_candidates(columns=["split", "query_id", "document_id"])
     contexts = [task.split_utterances(text) for text in queries["text"]]
-    query_words = _to_series([sum(map(_count_words, context)) for context in contexts], queries.index)
-    turns = _to_series([len(context) for context in contexts], queries.index)
-    document_words = _to_series(list(map(_count_words, documents["text"])), documents["document_id"])
+    query_words = pd.Series([sum(map(_count_words, context)) for context in contexts], queries.index)
+    turns = pd.Series([len(context) for context in contexts], queries.index)
+    document_words = pd.Series([*map(_count_words, documents["text"])], documents["document_id"])
     rows = [candidates[candidates["split"] == split] for split in SPLITS]
     names = [prepared.read_query_ids(split) for split in SPLITS]
     words = [query_words[own].to_numpy() for own in names]
@@ -130,13 +128,6 @@ def _compute_sentence_statistics(prepared: SentenceDataset) -> dict[str, Any]:
 
 def _count_words(text: str) -> int:
     return len(text.split())
-
-
-def _to_series(values: list[int], names: "pd.Index | pd.Series") -> "pd.Series":
-    import pandas as pd
-
-    counts: Ints = np.array(values, dtype=np.int64)
-    return pd.Series(counts, index=pd.Index(names))
 
 
 def _make_count(name: str, values: Iterable[float | None]) -> _Row:

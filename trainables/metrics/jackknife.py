@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike
 from trainables.metrics.correlation import rank, spearman
 from trainables.utils.arrays import Floats, Ints
 
-_Codes = Ints
-
 
 def spearman_pseudo_values(scores: ArrayLike, grades: ArrayLike) -> Floats:
     """Compute the jackknife pseudo-value of each pair, exact with ties, in O(n x distinct grades).
@@ -51,7 +49,9 @@ def _leave_one_out_correlations(scores: Floats, grades: Floats) -> Floats:
     The other is the sum over i of c(x_i, x_k) c(y_i, y_k). The standard deviations depend only on the ties.
     """
     n = len(scores)
-    (x, x_ties), (y, y_ties) = _encode_values(scores), _encode_values(grades)
+    # Indices into the sorted distinct values, and the number of times that each occurs.
+    _, x, x_ties = np.unique(scores, return_inverse=True, return_counts=True)
+    _, y, y_ties = np.unique(grades, return_inverse=True, return_counts=True)
     first, second = rank(scores), rank(grades)
     products = first @ second - _sum_above(y, first) - _sum_above(x, second) + _sum_both_above(x, y)
     products -= (first - 0.5) * (second - 0.5)
@@ -61,13 +61,7 @@ def _leave_one_out_correlations(scores: Floats, grades: Floats) -> Floats:
     return correlations
 
 
-def _encode_values(values: Floats) -> tuple[_Codes, _Codes]:
-    """Return (n,) indices into the sorted distinct values, and the count of each distinct value."""
-    _, codes, ties = np.unique(values, return_inverse=True, return_counts=True)
-    return codes, ties
-
-
-def _leave_one_out_squares(codes: _Codes, ties: _Codes) -> Floats:
+def _leave_one_out_squares(codes: Ints, ties: Ints) -> Floats:
     """Return (n,) sums of squared deviations of the other ranks from their mean n / 2."""
     own_ties, n = ties[codes].astype(np.float64), float(len(codes))
     sizes = ties.astype(np.float64)
@@ -76,14 +70,14 @@ def _leave_one_out_squares(codes: _Codes, ties: _Codes) -> Floats:
     return squares / 12
 
 
-def _sum_above(codes: _Codes, weights: Floats) -> Floats:
+def _sum_above(codes: Ints, weights: Floats) -> Floats:
     """Return (n,) sums over i of weight_i c(i, k)."""
     by_code = np.bincount(codes, weights)
     above: Floats = (weights.sum() - np.cumsum(by_code) + by_code / 2)[codes]
     return above
 
 
-def _sum_both_above(x: _Codes, y: _Codes) -> Floats:
+def _sum_both_above(x: Ints, y: Ints) -> Floats:
     """Return (n,) sums over i of c(x_i, x_k) c(y_i, y_k), one distinct y_k after another.
 
     All terms are quarters, so the sums are exact.

@@ -198,9 +198,4 @@ def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     length, added = study.model.max_length, get_task(study.task.name).list_added_tokens(study.task)
     tokenizer = load_tokenizer(path, added)
     tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache_folder)
-    middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
-    share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
-    return (
-        f"tokens of a pair: {middle:.0f} in the median, {high:.0f} at 95 %; {tokens.n_truncated} of {len(tokens)} "
-        f"pairs ({share}) lose text to model.max_length = {length}"
-    )
+    return f"{tokens.describe_lengths('pair')} to model.max_length = {length}"

@@ -64,8 +64,6 @@ def describe_data(prepared: SentenceDataset) -> dict[str, Any]:
 
 def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
     """Yield lines of text that describe the data to a person; makes the tokens if needed."""
-    import numpy as np
-
     from trainables.data.sentence_tokens import tokenize_sentences
     from trainables.models.pretrained import load_tokenizer
 
@@ -84,12 +82,7 @@ def summarize_data(study: Any, prepared: SentenceDataset) -> Iterator[str]:
     path, length = resolve_model_path(study.model.name), study.model.max_length
     longest, digest = read_max_tokens(path), hash_model_files(path)
     tokens = tokenize_sentences(prepared, load_tokenizer(path), digest, length, longest, study.cache_folder)
-    middle, high = np.quantile(tokens.lengths, [0.5, 0.95])
-    share = f"{100 * tokens.n_truncated / len(tokens):.1f} %"
-    yield (
-        f"tokens of a sentence: {middle:.0f} in the median, {high:.0f} at 95 %; {tokens.n_truncated} of {len(tokens)} "
-        f"sentences ({share}) lose text, in training to model.max_length = {length}"
-    )
+    yield f"{tokens.describe_lengths('sentence')}, in training to model.max_length = {length}"
 
 
 def compute_query_attributes(study: Any, resolved: Any, difficulty_model_id: str) -> None:

@@ -60,16 +60,14 @@ class EncoderTrainer(Trainer):
         """
         smoothing = segment.smoothing
         assert isinstance(smoothing, NoiseSmoothing)
+        count = round(smoothing.multiple * self.settings.batch_size)
 
         def gradient(step: int, weight: float) -> float:
-            return self._backward(step, self._draw_noise(smoothing, step) if weight else None, weight)
+            # One set of vectors for the whole batch, the same on every device.
+            noise = draw_noise(self.seed, step, count, self.model.hidden_size).to(self.device) if weight else None
+            return self._backward(step, noise, weight)
 
         self._train(segment, until, gradient, after_step)
-
-    def _draw_noise(self, smoothing: NoiseSmoothing, step: int) -> Tensor:
-        """Return one set of noise vectors for the whole batch, the same on every device."""
-        count = round(smoothing.multiple * self.settings.batch_size)
-        return draw_noise(self.seed, step, count, self.model.hidden_size).to(self.device)
 
     def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
         """Add the gradient of the batch's mean loss, and return the loss."""

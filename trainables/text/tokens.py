@@ -41,6 +41,12 @@ class TokenizedTexts:
         lengths: Ints = np.diff(self.offsets)
         return lengths
 
+    def describe_lengths(self, unit: str) -> str:
+        """Describe the numbers of tokens and the cut texts to a person; a text is one `unit`, such as a "pair"."""
+        middle, high = np.quantile(self.lengths, [0.5, 0.95])
+        cut = f"{self.n_truncated} of {len(self)} {unit}s ({100 * self.n_truncated / len(self):.1f} %) lose text"
+        return f"tokens of a {unit}: {middle:.0f} in the median, {high:.0f} at 95 %; {cut}"
+
     def get_ids(self, row: int) -> Ids:
         """Return the token ids of a text, shape (lengths[row],)."""
         return self.flat[self.offsets[row] : self.offsets[row + 1]]

@@ -48,10 +48,9 @@ class DocumentPool:
         self._by_text = np.argsort(numbers, kind="stable")
         self._text_starts = np.searchsorted(numbers[self._by_text], np.arange(len(texts) + 1))
 
-    def get_texts(self, first: int = 0, count: int | None = None) -> list[str]:
-        """Return the texts of documents."""
-        last = None if count is None else first + count
-        return [self.dataset.documents[name] for name in self.ids[first:last]]
+    def get_texts(self, first: int, count: int) -> list[str]:
+        """Return the texts of `count` documents at most, from number `first` on."""
+        return [self.dataset.documents[name] for name in self.ids[first : first + count]]
 
     def prepare_queries(
         self, split: str, query_ids: Sequence[str], settings: RankerTaskSettings
