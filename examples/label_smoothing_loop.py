@@ -7,7 +7,6 @@ is less confident than one without smoothing. At the end of training it is not.
 Run it: python examples/label_smoothing_loop.py
 """
 
-import numpy as np
 import torch
 
 from trainables.losses.objective import Objective, Supervision
@@ -24,11 +23,11 @@ def train(epsilon: float) -> None:
     given = torch.where(torch.rand(len(labels)) < 0.2, 1 - labels, labels)
     model = torch.nn.Linear(8, 2)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    objective, unknown = Objective("cross_entropy", "uniform"), np.full((1, BATCH_SIZE), np.nan)
+    objective = Objective("cross_entropy", "uniform")
     for step in range(STEPS):
         strength = SCHEDULES["two_stage"](epsilon, step, STEPS, switch=0.5)
         rows = torch.randint(TRAINING, (BATCH_SIZE,))
-        supervision = Supervision(given[None, rows].numpy(), unknown, unknown)  # no weak labels, no scores
+        supervision = Supervision.of_labels(given[None, rows].numpy())
         loss = objective.compute_sum(model(features[rows])[None], supervision, strength) / BATCH_SIZE
         optimizer.zero_grad()
         loss.backward()

@@ -28,6 +28,12 @@ class Supervision(NamedTuple):
     scores: Floats
     teacher: Floats | None = None
 
+    @classmethod
+    def of_labels(cls, labels: Floats) -> "Supervision":
+        """Return labels alone, without weak labels or scores."""
+        unknown = np.full(labels.shape, np.nan)
+        return cls(labels, unknown, unknown)
+
 
 class Objective:
     """A loss with a distribution that smooths its targets.
@@ -46,8 +52,7 @@ class Objective:
 
     Example:
         >>> import numpy as np, torch
-        >>> unknown = np.full((1, 2), np.nan)
-        >>> supervision = Supervision(np.array([[1.0, 0.0]]), unknown, unknown)
+        >>> supervision = Supervision.of_labels(np.array([[1.0, 0.0]]))
         >>> objective = Objective("lce", "uniform")
         >>> objective.compute_sum(torch.tensor([[[2.0], [0.0]]]), supervision, epsilon=0.2)
         tensor(0.3269)
