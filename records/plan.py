@@ -45,7 +45,7 @@ class PlannedFamily(BaseModel, frozen=True, extra="forbid"):
         against: dict[str, list[str]] = {}
         for system, baseline in self.comparisons:
             against.setdefault(baseline, []).append(system)
-        return "; ".join(f"{_join_names(names)} with {baseline}" for baseline, names in against.items())
+        return "; ".join(f"{join_with_and(names)} with {baseline}" for baseline, names in against.items())
 
 
 class ComparedSystem(BaseModel, frozen=True, extra="forbid"):
@@ -178,7 +178,7 @@ class Plan(BaseModel, frozen=True, extra="allow"):
             against.setdefault(name, []).append(system)
         if len(against) == 1:
             return next(iter(against))
-        return "; ".join(f"{name} for {_join_names(systems)}" for name, systems in against.items())
+        return "; ".join(f"{name} for {join_with_and(systems)}" for name, systems in against.items())
 
     def get_variant(self, system: str) -> str:
         """Return the variant that a system is a value of, or the system's own name if it is none."""
@@ -280,5 +280,11 @@ def adapt_to_unit(text: str, unit: str) -> str:
     return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")
 
 
-def _join_names(names: list[str]) -> str:
+def join_with_and(names: Sequence[str]) -> str:
+    """Join names as in a sentence.
+
+    Example:
+        >>> join_with_and(["BERT", "LS", "T-LS"])
+        'BERT, LS and T-LS'
+    """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

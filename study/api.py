@@ -197,7 +197,6 @@ def rerank(
 
 
 def _format_settings(settings: Mapping[str, Any] | Sequence[str]) -> Sequence[str]:
-    """Return settings as overrides of the command line."""
     if isinstance(settings, Mapping):
         return [f"{key}={_format_toml(value)}" for key, value in settings.items()]
     return settings

@@ -103,7 +103,6 @@ class WandbProject:
         return documents, files, [runs_by_id[key] for key in sorted(runs_by_id)]
 
     def _list_runs(self, filters: dict[str, Any]) -> "list[public.Run]":
-        """List all runs that match, page by page."""
         with self._translate_errors():
             try:
                 return list(self._connection.api.runs(self._address.path, filters, per_page=PER_PAGE, lazy=False))

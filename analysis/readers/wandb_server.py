@@ -135,7 +135,6 @@ def _tear_down() -> None:
 
 
 def _get_server_url() -> str:
-    """Return the address of the server that the client is set to."""
     import wandb
 
     try:
