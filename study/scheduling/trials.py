@@ -87,7 +87,7 @@ class TrialRequest(NamedTuple):
         return "dev" if self.trial.action == "train" else "test"
 
 
-def build_trial(study: Study, run: RunSpec, vectors: Path | None, **settings: Any) -> TrialSpec:
+def build_trial(study: Study, run: RunSpec, vectors: Path | None, /, **settings: Any) -> TrialSpec:
     """Return the trial of a run; `vectors` is the file of word vectors, for a curriculum that needs one."""
     return TrialSpec(
         specification=run,
