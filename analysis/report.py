@@ -28,12 +28,11 @@ from analysis.comparisons.result import build_comparisons_frame
 from analysis.data.results import Results
 from analysis.export import optuna as optuna_file
 from analysis.export.report_folder import stage_report
-from analysis.readers.source import default_output_folder, open_results
-from analysis.readers.wandb_server import ServerError
+from analysis.readers.results import open_results
+from analysis.readers.wandb_server import PREFIX, ProjectAddress, ServerError
 from analysis.rendering.conclusion import write_conclusion
-from analysis.rendering.document import render_html, render_latex, render_markdown, render_text
+from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
-from analysis.rendering.study import build_document
 from analysis.suites.report import SuiteReport, write_suite_report
 from analysis.suites.results import is_suite_folder, open_suite
 from analysis.tables.frames import build_runs_frame, build_scores_frame, build_systems_frame
@@ -128,6 +127,39 @@ def write_report(results: Results, folder: Path) -> Report:
     return Report(folder, written, render_text(document), analysis)
 
 
+def report(
+    source: str | Path,
+    study: str | None = None,
+    cache: Path | None = None,
+    output: Path | None = None,
+    suite: str | None = None,
+) -> Report | SuiteReport:
+    """Analyse a finished study or suite and write its report.
+
+    Args:
+        source: folder of a study or suite, or wandb:ENTITY/PROJECT.
+        study: name of the study, if the project on the server contains several.
+        cache: folder that keeps the scores from a server. If None, they are removed.
+        output: folder of the report. If None, it is `report` in the study's folder, or ./report-PROJECT.
+        suite: name of a suite in the project, for its joint report.
+
+    Raises:
+        UserError: if there is no such study, or a file is damaged.
+        analysis.readers.wandb_server.ServerError: if the server does not answer.
+    """
+    place = str(source)
+    if output is None:
+        is_project = place.startswith(PREFIX)
+        output = Path(f"report-{ProjectAddress.parse(place).project}") if is_project else Path(place, "report")
+    if suite is None and not is_suite_folder(place):
+        with open_results(place, study, cache) as results:
+            return write_report(results, output)
+    if study:
+        raise UserError("--study", study, "none for the joint report of a suite")
+    with open_suite(place, suite, cache) as suite_results:
+        return write_suite_report(suite_results, output)
+
+
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
@@ -149,18 +181,9 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
 
 
 def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
-    folder = arguments.output or default_output_folder(arguments.source)
-    report: Report | SuiteReport
-    if arguments.suite or is_suite_folder(arguments.source):
-        if arguments.study:
-            raise UserError("--study", arguments.study, "none for the joint report of a suite")
-        with open_suite(arguments.source, arguments.suite, arguments.cache) as suite:
-            report = write_suite_report(suite, folder)
-    else:
-        with open_results(arguments.source, arguments.study, arguments.cache) as results:
-            report = write_report(results, folder)
-    print_escaped(f"{report.folder}: {', '.join(report.files)}\n", stream)
-    print_escaped(report.text, stream)
+    written = report(**vars(arguments))
+    print_escaped(f"{written.folder}: {', '.join(written.files)}\n", stream)
+    print_escaped(written.text, stream)
 
 
 def _format_error(error: Exception) -> str:

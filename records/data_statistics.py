@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, model_validator
 
-from records.json_files import read_object
-from trainables.utils.errors import UserError
+from records.json_files import read_intact_object
 from trainables.utils.files import write_json
 
 STATISTICS_FILE = "data.json"
@@ -16,10 +14,8 @@ STATISTICS_KEY = "data_statistics"
 """Key of the statistics in the configuration of the W&B run that holds the plan."""
 
 
-class Statistic(BaseModel):
+class Statistic(BaseModel, frozen=True):
     """A row of `DataStatistics`."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     decimals: int = 0
@@ -27,7 +23,7 @@ class Statistic(BaseModel):
     """One value per column. None where the column has no such value."""
 
 
-class DataStatistics(BaseModel):
+class DataStatistics(BaseModel, frozen=True):
     """Counts and mean lengths of the data, for people. They are no part of the plan.
 
     Example:
@@ -35,8 +31,6 @@ class DataStatistics(BaseModel):
         >>> DataStatistics(columns=("train", "dev"), rows=(row,)).to_cells()
         (['statistic', 'train', 'dev'], [['words per query', '8.0', '7.5']])
     """
-
-    model_config = ConfigDict(frozen=True)
 
     columns: tuple[str, ...]
     """Splits or evaluation sets."""
@@ -61,13 +55,5 @@ class DataStatistics(BaseModel):
 
 def write_data_statistics(folder: Path, statistics: Mapping[str, object] | None) -> None:
     """Write the statistics of the prepared data, if any, to the study's folder, unless it has the same."""
-    if statistics is not None and read_data_statistics(folder) != statistics:
+    if statistics is not None and read_intact_object(folder / STATISTICS_FILE) != statistics:
         write_json(folder / STATISTICS_FILE, dict(statistics), with_checksum=True)
-
-
-def read_data_statistics(folder: Path) -> dict[str, Any] | None:
-    """Return the statistics in the study's folder, or None if there are none or they are damaged."""
-    try:
-        return read_object(folder / STATISTICS_FILE)
-    except (FileNotFoundError, UserError):
-        return None

@@ -13,12 +13,8 @@ EXPECTED = "the file as the study wrote it; rerun the study to recreate it"
 """Expectation of the error for a damaged file."""
 
 
-def read_object(path: Path, expected: str = EXPECTED) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """Read a JSON object.
-
-    Args:
-        path: path of the file.
-        expected: what to do about a damaged file, for the error.
 
     Raises:
         UserError: if the file is damaged, or holds something else.
@@ -27,10 +23,18 @@ def read_object(path: Path, expected: str = EXPECTED) -> dict[str, Any]:
     try:
         value = read_json(path)
     except ValueError as error:
-        raise UserError(str(path), error, expected) from None
+        raise UserError(str(path), error, EXPECTED) from None
     if not isinstance(value, dict):
-        raise UserError(str(path), "not a JSON object", expected)
+        raise UserError(str(path), "not a JSON object", EXPECTED)
     return value
+
+
+def read_intact_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object that can be made again: empty if the file is missing or damaged."""
+    try:
+        return read_object(path)
+    except (FileNotFoundError, UserError):
+        return {}
 
 
 def parse_model(model: type[_Model], stored: Any, where: str) -> _Model:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from trainables.metrics import FirstStage, get_measure
 
@@ -19,10 +19,8 @@ HYPERPARAMETERS = (
 """Hyperparameters of plans that name none."""
 
 
-class PlannedFamily(BaseModel):
+class PlannedFamily(BaseModel, frozen=True, extra="forbid"):
     """Comparisons that are corrected together: pairs (system, baseline), each by every one of `metrics`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     correction: str = "bonferroni"
@@ -47,22 +45,18 @@ class PlannedFamily(BaseModel):
         against: dict[str, list[str]] = {}
         for system, baseline in self.comparisons:
             against.setdefault(baseline, []).append(system)
-        return "; ".join(f"{_join_names(names)} with {baseline}" for baseline, names in against.items())
+        return "; ".join(f"{join_with_and(names)} with {baseline}" for baseline, names in against.items())
 
 
-class ComparedSystem(BaseModel):
+class ComparedSystem(BaseModel, frozen=True, extra="forbid"):
     """System that is one value of a hyperparameter of its variant."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     variant: str
     value: float | str
 
 
-class ComparedHyperparameter(BaseModel):
+class ComparedHyperparameter(BaseModel, frozen=True, extra="forbid"):
     """Hyperparameter with one system for each of its values."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     hyperparameter: str
     systems: dict[str, ComparedSystem]
@@ -87,16 +81,14 @@ class MarkGroup(NamedTuple):
         return names.pop() if len(names) == 1 else None
 
 
-class Budgets(BaseModel):
+class Budgets(BaseModel, frozen=True, extra="allow"):
     """Limits of a search. None means no limit."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     hours: float | None = None
     gpu_hours: float | None = None
 
 
-class Plan(BaseModel):
+class Plan(BaseModel, frozen=True, extra="allow"):
     """The analysis plan of a study. Keys that are not listed here are allowed.
 
     Example:
@@ -108,8 +100,6 @@ class Plan(BaseModel):
         >>> plan.headline.correction, plan.get_split("test"), plan.strength
         ('bonferroni', 'test', 'epsilon')
     """
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     study: str
     version: int = 1
@@ -188,7 +178,7 @@ class Plan(BaseModel):
             against.setdefault(name, []).append(system)
         if len(against) == 1:
             return next(iter(against))
-        return "; ".join(f"{name} for {_join_names(systems)}" for name, systems in against.items())
+        return "; ".join(f"{name} for {join_with_and(systems)}" for name, systems in against.items())
 
     def get_variant(self, system: str) -> str:
         """Return the variant that a system is a value of, or the system's own name if it is none."""
@@ -290,5 +280,11 @@ def adapt_to_unit(text: str, unit: str) -> str:
     return text if unit == "query" else text.replace("queries", "pairs").replace("query", "pair")
 
 
-def _join_names(names: list[str]) -> str:
+def join_with_and(names: Sequence[str]) -> str:
+    """Join names as in a sentence.
+
+    Example:
+        >>> join_with_and(["BERT", "LS", "T-LS"])
+        'BERT, LS and T-LS'
+    """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

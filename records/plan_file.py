@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
@@ -22,10 +22,8 @@ RESTORE_HINT = "the plan as the study wrote it; restore it from the W&B run with
 """Expectation of the error for a damaged or missing plan."""
 
 
-class Setup(BaseModel):
+class Setup(BaseModel, frozen=True):
     """Names, date and code of a study's start, for people. No part of the plan, and no result depends on them."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     """Name of the model: a hub id, a folder of an installed package, or the last name of a folder."""

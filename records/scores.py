@@ -112,22 +112,20 @@ class Evaluator:
             raise UserError(where, "different candidates", "runs of the same candidates, whose scores can be averaged")
         return _evaluate_metric(metric, layouts[0], np.mean(scores, axis=0), where)
 
-    def evaluate_overall(self, path: Path, split: str, metrics: Sequence[str], where: str) -> list[float]:
-        """Compute one number for each metric over all its queries or pairs; NaN where one of its scores is NaN.
+    def evaluate_overall(self, path: Path, split: str, metric: str, where: str) -> float:
+        """Compute a metric over all its queries or pairs; NaN if one of its scores is NaN.
 
         Raises:
             UserError: as for `evaluate_queries`.
         """
-        layout, scores = self._read_split(path, split, where)
-        columns, values = (scores, layout.relevant, layout.lengths, layout.queries.tolist()), []
-        for measure in map(get_measure, metrics):
-            try:
-                covered = _mask_covered_pairs(measure, layout) if measure.sts_correlation else slice(None)
-                has_nan = np.isnan(scores[covered]).any()
-                values.append(float("nan") if has_nan else measure.compute_overall(*columns))
-            except ValueError as error:
-                raise UserError(where, error, _EXPECTED_PAIRS) from error
-        return values
+        measure, (layout, scores) = get_measure(metric), self._read_split(path, split, where)
+        covered = _mask_covered_pairs(measure, layout) if measure.sts_correlation else slice(None)
+        if np.isnan(scores[covered]).any():
+            return float("nan")
+        try:
+            return measure.compute_overall(scores, layout.relevant, layout.lengths, layout.queries.tolist())
+        except ValueError as error:
+            raise UserError(where, error, _EXPECTED_PAIRS) from error
 
     def read_graded_pairs(self, path: Path, split: str, where: str) -> GradedPairs:
         """Read all sentence pairs of a split.

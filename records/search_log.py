@@ -6,10 +6,9 @@ The report shows this log. With it, a later start does not have to ask a sampler
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from records.json_files import read_object
-from trainables.utils.errors import UserError
+from records.json_files import read_intact_object
 from trainables.utils.files import write_json
 
 SEARCH_LOG_FILE = "search.json"
@@ -18,11 +17,7 @@ ProposalState = Literal["complete", "dropped", "incomplete", "unknown"]
 ParamValue = int | float | str
 
 
-class _LogModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-
-class Proposal(_LogModel):
+class Proposal(BaseModel, frozen=True, extra="allow"):
     """One configuration that a search has proposed.
 
     Attributes:
@@ -47,7 +42,7 @@ class Proposal(_LogModel):
     untuned: bool = False
 
 
-class SystemSearchLog(_LogModel):
+class SystemSearchLog(BaseModel, frozen=True, extra="allow"):
     """The search of one system.
 
     Attributes:
@@ -77,7 +72,7 @@ class SystemSearchLog(_LogModel):
         return [proposal for proposal in self.proposals if proposal.state == state]
 
 
-class SearchLog(_LogModel):
+class SearchLog(BaseModel, frozen=True, extra="allow"):
     """The searches of a study, by system."""
 
     systems: dict[str, SystemSearchLog]
@@ -88,10 +83,7 @@ def read_searches(folder: Path) -> dict[str, Any]:
 
     They are empty if the file is missing or damaged, because the study can compute them again.
     """
-    try:
-        systems = read_object(folder / SEARCH_LOG_FILE).get("systems")
-    except (FileNotFoundError, UserError):
-        return {}
+    systems = read_intact_object(folder / SEARCH_LOG_FILE).get("systems")
     return systems if isinstance(systems, dict) else {}
 
 

@@ -1,14 +1,12 @@
 """The plan of a suite: its studies, their comparisons and the published results, fixed before its first test score."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from trainables.utils.errors import UserError
 
 
-class PlannedStudy(BaseModel):
+class PlannedStudy(BaseModel, frozen=True, extra="forbid"):
     """A study of a suite."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
     """Name of the study within the suite, also of its folder."""
@@ -24,20 +22,16 @@ class PlannedStudy(BaseModel):
     """True if the study joined the suite when other studies already had test scores."""
 
 
-class PublishedScore(BaseModel):
+class PublishedScore(BaseModel, frozen=True, extra="forbid"):
     """A published score of a system."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mean: float
     sd: float | None = None
     """Standard deviation over runs. If None, it was not published."""
 
 
-class PublishedResults(BaseModel):
+class PublishedResults(BaseModel, frozen=True, extra="forbid"):
     """Published results of the studies of a suite."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     metric: str
@@ -51,7 +45,7 @@ class PublishedResults(BaseModel):
         return self.scores.get("/".join(study.labels.values()), {})
 
 
-class SuitePlan(BaseModel):
+class SuitePlan(BaseModel, frozen=True, extra="forbid"):
     """The plan of a suite.
 
     Example:
@@ -61,8 +55,6 @@ class SuitePlan(BaseModel):
         >>> [[study.key for study in group] for group in plan.list_rows()]
         [['a', 'b']]
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     suite: str
     version: int = 1

@@ -19,6 +19,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from analysis.report import report
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.suites.loader import Suite, load_one_study
@@ -130,38 +131,6 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
     return run_study(study, time.monotonic())
 
 
-def report(
-    source: str | Path,
-    study: str | None = None,
-    cache: Path | None = None,
-    output: Path | None = None,
-    suite: str | None = None,
-) -> "Report | SuiteReport":
-    """Analyse a finished study or suite and write its report.
-
-    Args:
-        source: folder of a study or suite, or wandb:ENTITY/PROJECT.
-        study: name of the study, if the project on the server contains several.
-        cache: folder that keeps the scores from a server. If None, they are removed.
-        output: folder of the report. If None, it is `report` in the study's folder, or ./report-PROJECT.
-        suite: name of a suite in the project, for its joint report.
-
-    Raises:
-        UserError: if there is no such study, or a file is damaged.
-        analysis.readers.wandb_server.ServerError: if the server does not answer.
-    """
-    from analysis.readers.source import default_output_folder, open_results
-    from analysis.report import write_report
-    from analysis.suites.report import write_suite_report
-    from analysis.suites.results import is_suite_folder, open_suite
-
-    if suite is not None or (study is None and is_suite_folder(str(source))):
-        with open_suite(str(source), suite, cache) as suite_results:
-            return write_suite_report(suite_results, output or default_output_folder(str(source)))
-    with open_results(str(source), study, cache) as results:
-        return write_report(results, output or default_output_folder(str(source)))
-
-
 def export(study: Study | str | Path, system: str, folder: str | Path, seed: int | None = None) -> Path:
     """Write the model of a system for sentence-transformers and transformers, with a model card.
 
@@ -228,7 +197,6 @@ def rerank(
 
 
 def _format_settings(settings: Mapping[str, Any] | Sequence[str]) -> Sequence[str]:
-    """Return settings as overrides of the command line."""
     if isinstance(settings, Mapping):
         return [f"{key}={_format_toml(value)}" for key, value in settings.items()]
     return settings

@@ -54,13 +54,12 @@ def _build_parser() -> Parser:
 
 def _export(options: argparse.Namespace) -> None:
     study = load_one_study(options.study, options.overrides, options.key)
-    if options.push or options.wandb:
-        from study.models.upload import check_repository, check_tracking
+    from study.models import upload
 
-        if options.push:
-            check_repository(options.push)
-        if options.wandb:
-            check_tracking(study)
+    if options.push:
+        upload.check_repository(options.push)
+    if options.wandb:
+        upload.check_tracking(study)
     from study.models.model_export import export_system
 
     folder = options.to.expanduser().absolute()
@@ -68,13 +67,9 @@ def _export(options: argparse.Namespace) -> None:
     export = export_system(study, options.system, folder, command, print_line, options.seed, options.average)
     print_line(f"wrote {', '.join(run.label for run in export.runs)} to {folder}: {export.check}")
     if options.push:
-        from study.models.upload import push_to_hub
-
-        print_line(f"uploaded to {push_to_hub(folder, options.push)}")
+        print_line(f"uploaded to {upload.push_to_hub(folder, options.push)}")
     if options.wandb:
-        from study.models.upload import log_artifacts
-
-        print_line(f"logged {log_artifacts(study, export.runs, export.folders)}")
+        print_line(f"logged {upload.log_artifacts(study, export.runs, export.folders)}")
 
 
 def _format_command(options: argparse.Namespace) -> str:

@@ -39,10 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of a command line. A wrong one ends the process with status 2."""
-    return _build_parser().parse_intermixed_args(argv)
-
-
-def _build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m study.rerank",
         description="Score the pairs of a run with a saved ranker and write the new run in the format of TREC. "
@@ -82,7 +78,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--processes", type=int, metavar="N", default=1, help="processes on this machine")
     parser.add_argument("--address", metavar="ADDRESS", help="score on a running Ray cluster, e.g. auto")
     parser.add_argument("--tag", help="last field of each line (default: the name of the model's folder)")
-    return parser
+    return parser.parse_intermixed_args(argv)
 
 
 def rerank_run(options: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from study.config.loader import Study, list_known_keys, load_study
-from study.config.sources import list_shipped_studies, list_shipped_suites, split_arguments
+from study.config.sources import list_shipped, split_arguments
 from study.suites.loader import Suite, is_suite, load_suite
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError, format_redacted_traceback
@@ -89,7 +89,6 @@ class _Command:
             run_study(study, self._start_time)
 
     def _run_suite(self, suite: Suite) -> None:
-        """Carry out what the options ask for with a suite."""
         options = self._options
         self._folder = suite.folder
         if options.sweep or options.export_sweep is not None:
@@ -109,7 +108,6 @@ class _Command:
             run_suite(suite, self._start_time)
 
     def _print_preview(self, planned: Study | Suite) -> None:
-        """Print a preview as text, or as JSON for other programs."""
         from study.suites.preview import build_suite_preview
         from study.workflows.dry_run import build_preview
 
@@ -209,8 +207,7 @@ def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, st
 def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], folder: str) -> None:
     from study.wandb_sweeps.sweep_export import StudyReference, export_sweeps
 
-    shipped = [*list_shipped_studies(), *list_shipped_suites()]
-    if "=" in folder or Path(folder).is_file() or folder in dict(shipped):
+    if "=" in folder or Path(folder).is_file() or folder in list_shipped() | list_shipped(suites=True):
         raise UserError("--export-sweep", repr(folder), "a folder; the study and its settings come before the option")
     source = StudyReference(name or "quick", overrides)
     for path in export_sweeps(study, source, Path(folder).expanduser()):

@@ -1,7 +1,6 @@
 """Cautions about the scores of a study: how they were computed, and on what machines."""
 
 from collections import Counter
-from typing import Any
 
 from analysis.data.results import Results
 from analysis.data.run import Run
@@ -61,7 +60,7 @@ def _describe_teachers(results: Results) -> list[str]:
     """Name the files whose scores some systems learned, if any did."""
     systems = dict[str, list[str]]()
     for run in results.runs:
-        if digest := _get_specification_part(run.config, "variant").get("teacher"):
+        if digest := run.get_settings("variant").get("teacher"):
             systems.setdefault(str(digest), []).append(str(run.config.get("variant")))
     return [
         f"{', '.join(dict.fromkeys(names))} learned the scores of a teacher (task.teacher, a file whose SHA-256 begins "
@@ -83,7 +82,7 @@ def _describe_ranking_score(results: Results) -> list[str]:
 def _describe_truncation(results: Results) -> list[str]:
     """Describe the share of texts that the model truncates, if runs recorded it."""
     counts = {
-        (run.summary.get("texts_truncated", 0), total, _get_specification_part(run.config, "model").get("max_length"))
+        (run.summary.get("texts_truncated", 0), total, run.get_settings("model").get("max_length"))
         for run in results.runs
         if (total := run.summary.get("texts"))
     }
@@ -103,7 +102,7 @@ def count_machines(results: Results) -> dict[int, Counter[str]]:
     """
     kinds = dict[int, Counter[str]]()
     for run in results.runs:
-        if run.is_finished and (environment := _get_specification_part(run.config, "environment")):
+        if run.is_finished and (environment := run.get_settings("environment")):
             kinds.setdefault(environment.get("arithmetic", 0), Counter())[_describe_machine(run)] += 1
     return kinds
 
@@ -137,7 +136,7 @@ def _count_runs(count: int) -> str:
 
 def _describe_machine(run: Run) -> str:
     """Describe the properties of the machine that the bits of a run depend on."""
-    environment, training = (_get_specification_part(run.config, part) for part in ("environment", "training"))
+    environment, training = (run.get_settings(part) for part in ("environment", "training"))
     threads = training.get("threads")
     parts = [
         environment.get("device"),
@@ -147,8 +146,3 @@ def _describe_machine(run: Run) -> str:
         f"torch {environment.get('torch')}",
     ]
     return ", ".join(map(str, parts))
-
-
-def _get_specification_part(config: dict[str, Any], part: str) -> dict[str, Any]:
-    section: dict[str, Any] = (config.get("specification") or {}).get(part) or {}
-    return section

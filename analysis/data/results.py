@@ -40,20 +40,6 @@ class Results:
     server_address: str | None = None
     setup: Setup | None = None
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether both have the same content.
-
-        `unfinished` and `server_address` are not compared, since run records do not contain them.
-        """
-        if not isinstance(other, Results):
-            return NotImplemented
-        if self.queries is None or other.queries is None:
-            same_queries = self.queries is other.queries
-        else:
-            same_queries = self.queries.equals(other.queries)
-        mine, theirs = ((r.plan, r.plan_hash, r.runs, r.search, r.statistics, r.setup) for r in (self, other))
-        return same_queries and mine == theirs
-
 
 def per_query(results: Results, split: str, metric: str) -> pd.DataFrame:
     """Return a table of the metric of every query for every finished run, computed from the scores.

@@ -70,13 +70,12 @@ class Run:
     @property
     def is_single_logit(self) -> bool:
         """True if the scores are one of two logits, by `model.ranking_score`."""
-        model = (self.config.get("specification") or {}).get("model") or {}
-        return bool(model.get("ranking_score", "difference") != "difference")
+        return bool(self.get_settings("model").get("ranking_score", "difference") != "difference")
 
     @property
     def scoring_precision(self) -> str:
         """Precision that the scores were computed in; empty if it was not recorded."""
-        training = (self.config.get("specification") or {}).get("training") or {}
+        training = self.get_settings("training")
         test = training.get("evaluation_precision")
         if test is None:
             return ""
@@ -89,13 +88,10 @@ class Run:
         key: str = self.config.get("specification_id", self.id)
         return key
 
-    def __eq__(self, other: object) -> bool:
-        """Return whether both have the same content; the location of their files does not matter."""
-        if not isinstance(other, Run):
-            return NotImplemented
-        return (self.id, self.config, self.summary, self.history) == (
-            other.id, other.config, other.summary, other.history,
-        )  # fmt: skip
+    def get_settings(self, section: str) -> dict[str, Any]:
+        """Return a section of the specification, such as training; empty for a ranking that is not trained."""
+        settings: dict[str, Any] = (self.config.get("specification") or {}).get(section) or {}
+        return settings
 
     def read_scores(self, split: str) -> pd.DataFrame:
         """Read the documents of a split: columns split, query_id, document_id, relevant and score, and maybe grade.

@@ -96,8 +96,7 @@ def _sum_gpu_seconds(results: Results) -> float:
 
 def _is_on_gpu(run: Run) -> bool:
     """Return whether a run used a GPU; a ranking by a sampler has no environment."""
-    environment = (run.config.get("specification") or {}).get("environment") or {}
-    return bool(environment.get("device", "cpu") != "cpu")
+    return bool(run.get_settings("environment").get("device", "cpu") != "cpu")
 
 
 def _is_finite(value: SummaryValue) -> bool:

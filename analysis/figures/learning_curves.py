@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis.data.configurations import Configuration
-from analysis.figures.style import add_legend, get_colour, get_line_style, make_locator, subplots
+from analysis.figures.style import add_legend, get_colour, get_line_style, subplots
 from analysis.tables.main import ReportData
 from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER
@@ -27,6 +27,7 @@ def plot_learning_curves(analysis: ReportData) -> Any:
     None if there is no curve.
     """
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
 
     plan = analysis.results.plan
     keys = {"train/loss": "training loss", f"{plan.search_split}/{plan.metric}": f"{plan.search_split} {plan.metric}"}
@@ -59,7 +60,7 @@ def plot_learning_curves(analysis: ReportData) -> Any:
             )
     for axis, title in zip(axes, keys.values(), strict=True):
         axis.set(xlabel="training instances", title=title)
-        axis.xaxis.set_major_locator(make_locator(5))
+        axis.xaxis.set_major_locator(MaxNLocator(5))
         axis.margins(x=0.02)
     handles, labels = axes[1].get_legend_handles_labels()
     handles, labels = (handles, labels) if handles else axes[0].get_legend_handles_labels()
@@ -100,6 +101,5 @@ def _compute_switch_instances(configuration: Configuration) -> float | None:
     if not configuration.switch:
         return None
     run = next(iter(configuration.runs.values()))
-    training = (run.config.get("specification") or {}).get("training") or {}
-    total = training.get("instances") or max((row["instances"] for row in run.history), default=0)
+    total = run.get_settings("training").get("instances") or max((row["instances"] for row in run.history), default=0)
     return float(configuration.switch * total) if total else None

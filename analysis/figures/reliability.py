@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from analysis.data.configurations import Configuration
-from analysis.figures.style import get_colour, subplots
+from analysis.figures.style import get_colour, make_panels
 from analysis.tables.main import ReportData
 from records.plan import Plan
 from records.scores import read_scores_and_labels
 from trainables.metrics import expected_calibration_error, reliability_curve
 from trainables.utils.arrays import Floats
-
-_COLUMNS = 3
-"""Most panels in a row."""
 
 
 def plot_reliability(analysis: ReportData) -> Any:
@@ -34,13 +31,8 @@ def plot_reliability(analysis: ReportData) -> Any:
     shown = {name: pooled for name, pooled in pooled_scores.items() if pooled is not None}
     if not shown:
         return None
-    columns = min(len(shown), _COLUMNS)
-    rows = -(-len(shown) // columns)
-    size = (0.5 + 2.3 * columns, 0.5 + 2.5 * rows)
-    figure, axes = subplots(columns, size, rows=rows, sharex=True, sharey=True)
-    for axis in axes[len(shown) :]:
-        axis.set_visible(False)
-    for axis, (name, (scores, relevant)) in zip(axes, shown.items(), strict=False):
+    figure, axes = make_panels(len(shown), (2.3, 2.5), 0.5, are_shared=True)
+    for axis, (name, (scores, relevant)) in zip(axes, shown.items(), strict=True):
         curve, error = reliability_curve(scores, relevant), expected_calibration_error(scores, relevant)
         largest, filled = curve.candidates.max(), curve.candidates > 0
         edges = np.linspace(0, 1, len(curve.candidates) + 1)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from analysis.data.configurations import Configuration
-from analysis.figures.style import add_legend, compute_interval_factor, get_colour, make_locator, subplots
+from analysis.figures.style import add_legend, compute_interval_factor, get_colour, subplots
 from analysis.tables.main import ReportData
 
 
@@ -31,8 +31,12 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
     The systems that are values of one variant share its panel. Intervals are drawn where a line has one configuration
     for each strength, and for the chosen configuration. None without a smoothed configuration.
     """
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
+
     plan = analysis.results.plan
-    points = _collect_points(analysis)
+    points, baseline = _collect_points(analysis), analysis.chosen.get(plan.systems[0])
+    baseline_values = baseline.evaluate_queries(plan, "search") if baseline else None
     names = list(points)
     if not names:
         return None
@@ -68,13 +72,12 @@ def plot_strength_sensitivity(analysis: ReportData) -> Any:
                         axis.errorbar(x, mean, yerr=half, color=colour, capsize=2.5, elinewidth=1)
         if 1 < len(schedules) <= 4:
             axis.legend(fontsize=7, handlelength=1.2, frameon=True, edgecolor="none", framealpha=0.7)
-        _draw_baseline(axis, analysis)
+        if baseline_values is not None:
+            axis.axhline(float(baseline_values.mean()), color="0.4", linestyle="--", linewidth=1, zorder=0)
         axis.set(title=name, xlabel=plan.symbol)
         axis.margins(x=0.12)
-        axis.xaxis.set_major_locator(make_locator(4))
+        axis.xaxis.set_major_locator(MaxNLocator(4))
     axes[0].set_ylabel(f"{plan.search_split} {plan.metric}")
-    from matplotlib.lines import Line2D
-
     bars = any(container.has_yerr for axis in axes for container in axis.containers)
     seeds = f"mean over {len(plan.seeds)} seeds" + (", 95 % interval" if bars and len(plan.seeds) > 1 else "")
     handles = [
@@ -110,17 +113,3 @@ def _collect_points(analysis: ReportData) -> dict[str, list[_Point]]:
             variant = plan.get_variant(configuration.system)
             points.setdefault(variant, []).append(_Point(configuration, float(seeds.mean()), spread))
     return points
-
-
-def _compute_baseline(analysis: ReportData) -> float | None:
-    plan = analysis.results.plan
-    configuration = analysis.chosen.get(plan.systems[0])
-    values = configuration.evaluate_queries(plan, "search") if configuration else None
-    return None if values is None else float(values.mean())
-
-
-def _draw_baseline(axis: Any, analysis: ReportData) -> None:
-    """Draw a line at the baseline's development metric, if it is known."""
-    level = _compute_baseline(analysis)
-    if level is not None:
-        axis.axhline(level, color="0.4", linestyle="--", linewidth=1, zorder=0)

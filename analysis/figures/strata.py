@@ -4,13 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures.style import add_legend, get_colour, subplots
+from analysis.figures.style import add_legend, get_colour, make_panels
 from analysis.tables.main import ReportData
 from analysis.tables.query_groups import QueryAttribute
 from analysis.tables.strata import StrataTable
 
-_COLUMNS = 3
-"""Most panels in a row."""
 _SPACING = 0.22
 """Distance between the two systems' points, as a share of the distance between strata."""
 _MAX_UPRIGHT_LETTERS = 5
@@ -22,12 +20,8 @@ def plot_strata(analysis: ReportData) -> Any:
     plan, table = analysis.results.plan, analysis.strata
     if table is None:
         return None
-    columns = min(len(table.attributes), _COLUMNS)
-    rows = -(-len(table.attributes) // columns)
-    figure, axes = subplots(columns, (0.6 + 2.6 * columns, 0.6 + 2.3 * rows), rows=rows)
-    for axis in axes[len(table.attributes) :]:
-        axis.set_visible(False)
-    for axis, attribute in zip(axes, table.attributes, strict=False):
+    figure, axes = make_panels(len(table.attributes), (2.6, 2.3), 0.6)
+    for axis, attribute in zip(axes, table.attributes, strict=True):
         for number, system in enumerate(table.shown):
             style = {"color": get_colour(plan, system), "marker": "so"[number], "label": system}
             _draw_points(axis, table, attribute, system, _SPACING * (number - 0.5), style)

@@ -94,6 +94,26 @@ def subplots(
     )
 
 
+def make_panels(
+    count: int, size: tuple[float, float], margin: float, are_shared: bool = False
+) -> tuple[Any, Sequence[Any]]:
+    """Return a figure and its panels, at most three in a row.
+
+    Args:
+        count: number of panels.
+        size: width and height of a panel in inches.
+        margin: what the figure has in addition, in each direction.
+        are_shared: True if all panels have the same axes.
+    """
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    whole = margin + size[0] * columns, margin + size[1] * rows
+    figure, axes = subplots(columns, whole, rows, sharex=are_shared, sharey=are_shared)
+    for axis in axes[count:]:
+        axis.set_visible(False)
+    return figure, axes[:count]
+
+
 def add_legend(figure: Any, *entries: Any, ncols: int, **style: Any) -> None:
     """Add a legend below the panels, in as many columns as fit into the width of the figure.
 
@@ -123,13 +143,6 @@ def compute_interval_factor(seeds: int) -> float:
     from scipy import stats
 
     return float(stats.t.ppf(0.975, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else 0.0
-
-
-def make_locator(count: int) -> Any:
-    """Return a locator of at most `count` ticks at round numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(count)
 
 
 def get_colour(plan: Plan, name: str) -> str:

@@ -195,7 +195,6 @@ def _list_files(runs: Mapping[str, _Path | Sequence[_Path]]) -> dict[tuple[str, 
 def _evaluate(
     run: TrecRun, judged: Mapping[str, dict[str, int]], measure: "ir_measures.Measure", metric: str
 ) -> dict[str, float]:
-    """Return the value of each judged query of a run."""
     queries, values = [query for query in judged if query in run.rows], dict[str, float]()
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
         batch = queries[first : first + _QUERIES_AT_ONCE]

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from trainables.text.text_files import BYTE_ORDER_MARK, decode_text, open_binary
 from trainables.text.trec_files import LARGEST_SCORE, TrecRun
@@ -31,16 +31,12 @@ _Score = Annotated[float, Field(strict=True, ge=-LARGEST_SCORE, le=LARGEST_SCORE
 _Rankings = dict[str, dict[str, _Score]]
 
 
-class _Hit(BaseModel):
-    model_config = ConfigDict(coerce_numbers_to_str=True)
-
+class _Hit(BaseModel, coerce_numbers_to_str=True):
     corpus_id: str
     score: _Score
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(coerce_numbers_to_str=True)
-
+class _Line(BaseModel, coerce_numbers_to_str=True):
     query_id: str
     results: list[_Hit]
 

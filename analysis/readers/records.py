@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from analysis.data.run import Run
+from records.json_files import read_intact_object
 from records.run_record import (
     SPLITS,
     get_marker_name,
@@ -15,7 +16,6 @@ from records.run_record import (
     read_run_record,
 )
 from trainables.utils.errors import UserError
-from trainables.utils.files import read_json
 
 
 def read_recorded_runs(folder: Path) -> list[Run]:
@@ -46,9 +46,5 @@ def _read_wandb_url(folder: Path, run_id: str) -> str | None:
 
     It is a link and no result, so a missing or damaged file costs the link alone; the study writes the file again.
     """
-    try:
-        stored = read_json(get_run_folder(folder, run_id) / get_marker_name("dev"))
-    except (FileNotFoundError, ValueError):
-        return None
-    url = stored.get("url") if isinstance(stored, dict) else None
+    url = read_intact_object(get_run_folder(folder, run_id) / get_marker_name("dev")).get("url")
     return url if isinstance(url, str) and url.startswith(("https://", "http://")) else None

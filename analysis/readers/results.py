@@ -17,7 +17,7 @@ from analysis.data.run import Run
 from analysis.readers.records import read_recorded_runs
 from analysis.readers.wandb_offline import WandbRunData, index_staged_files, locate_staged_file, read_offline_runs
 from analysis.readers.wandb_project import WandbProject
-from analysis.readers.wandb_server import ProjectAddress, connect
+from analysis.readers.wandb_server import PREFIX, ProjectAddress, connect
 from records.data_statistics import STATISTICS_FILE, STATISTICS_KEY, DataStatistics
 from records.json_files import parse_model, read_object
 from records.plan import Plan
@@ -55,6 +55,40 @@ def read_wandb_files(folder: Path | str) -> Results:
     documents = _find_plan_documents(wandb_runs, _locate_query_files(wandb_runs, index), str(folder))
     runs = [_to_run(run, index) for run in wandb_runs if "specification_id" in run.config]
     return _build_results(documents, runs, str(folder))
+
+
+@contextmanager
+def open_results(source: str, study: str | None = None, cache: Path | None = None) -> Iterator[Results]:
+    """Open a study; its files are available within the context.
+
+    Args:
+        source: a study's folder, its wandb folder, or wandb:ENTITY/PROJECT.
+        study: name of the study, if the project on the server contains several.
+        cache: folder for scores from a server. If None, they are removed at the end.
+
+    Raises:
+        UserError: if there is no such study, or a file is damaged.
+        analysis.readers.wandb_server.ServerError: if the server does not answer.
+    """
+    if source.startswith(PREFIX):
+        with read_server(source, study, cache) as results:
+            yield results
+    elif study or cache:
+        raise UserError("--study" if study else "--cache", f"used with the folder {source}", f"{PREFIX}ENTITY/PROJECT")
+    else:
+        yield read_folder(Path(source))
+
+
+def read_folder(folder: Path) -> Results:
+    """Read a study from its records, or, if the folder has none, from its offline W&B files.
+
+    The records are complete, while the W&B files may lack the latest runs.
+
+    Raises:
+        UserError: if the folder contains no study, or a file is damaged.
+    """
+    has_records = (folder / PLAN_FILE).is_file() and (folder / "runs").is_dir()
+    return read_records(folder) if has_records else read_wandb_files(folder)
 
 
 @contextmanager

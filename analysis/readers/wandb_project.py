@@ -103,7 +103,6 @@ class WandbProject:
         return documents, files, [runs_by_id[key] for key in sorted(runs_by_id)]
 
     def _list_runs(self, filters: dict[str, Any]) -> "list[public.Run]":
-        """List all runs that match, page by page."""
         with self._translate_errors():
             try:
                 return list(self._connection.api.runs(self._address.path, filters, per_page=PER_PAGE, lazy=False))
@@ -117,14 +116,7 @@ class WandbProject:
     def _read_run(self, run: "public.Run") -> Run:
         summary = _clean_summary(run)
         files = self._download_scores(run) if summary.get("state") == "finished" else {}
-        return Run(
-            run.id,
-            run.config,
-            summary,
-            partial(self._read_curve_with_timeout, run),
-            files,
-            run.url,
-        )
+        return Run(run.id, run.config, summary, partial(self._read_curve_with_timeout, run), files, run.url)
 
     def _read_curve_with_timeout(self, run: "public.Run") -> History:
         """Read a curve with a timeout: the client alone would wait for hours for a server that never answers."""
@@ -171,8 +163,7 @@ class WandbProject:
 
     def _read_curve(self, run: "public.Run") -> History:
         """Read every row of the curve; the rows in W&B's own figures are a sample."""
-        with self._translate_errors():
-            rows = list(run.scan_history(use_cache=False))
+        rows = list(run.scan_history(use_cache=False))
         last = (run.historyKeys or {}).get("lastStep", -1)
         if len(rows) < run.historyLineCount or (rows[-1]["_step"] if rows else -1) < last:
             expected = f"the {run.historyLineCount} that the server counts, to step {last}"

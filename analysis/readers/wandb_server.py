@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import TimeoutError as AwaitedTooLong
 from pathlib import Path
@@ -76,11 +76,9 @@ class Connection:
     api: "wandb.Api"
     folder: Path
 
-    @contextmanager
-    def translate_errors(self, where: str) -> Iterator[None]:
+    def translate_errors(self, where: str) -> AbstractContextManager[None]:
         """Raise UserError or ServerError for errors of the client while something is read."""
-        with _translate_errors(self.server, where):
-            yield
+        return _translate_errors(self.server, where)
 
 
 @contextmanager
@@ -137,7 +135,6 @@ def _tear_down() -> None:
 
 
 def _get_server_url() -> str:
-    """Return the address of the server that the client is set to."""
     import wandb
 
     try:

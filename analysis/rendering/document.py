@@ -10,9 +10,15 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from analysis import figures
+from analysis.data.cautions import format_caption
 from analysis.rendering.cells import format_terminal_table
+from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.escaping import render_template
 from analysis.rendering.latex import make_floats
+from analysis.rendering.notes import collect_notes
+from analysis.rendering.sections import list_sections
+from analysis.rendering.summary import answer_questions
+from analysis.tables.main import ReportData
 from analysis.tables.section import Section
 
 
@@ -45,6 +51,24 @@ class Document:
     cost: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
     is_suite: bool = False
+
+
+def build_document(analysis: ReportData) -> Document:
+    """Return what the report of a study says."""
+    results, plan = analysis.results, analysis.results.plan
+    answers = answer_questions(analysis)
+    return Document(
+        title=f"{plan.study}: {plan.task}",
+        conclusions=[write_conclusion(analysis)],
+        answers=answers,
+        sections=list_sections(analysis),
+        plan=plan,
+        plan_title=f"Plan {results.plan_hash}, version {plan.version}",
+        notes=collect_notes(analysis),
+        caution=format_caption(results),
+        cost=" ".join(dict(answers)["What did it cost?"]),
+        links={run.id: run.url for run in results.runs if run.url},
+    )
 
 
 def render_html(document: Document, drawings: Mapping[str, bytes] | None = None) -> str:

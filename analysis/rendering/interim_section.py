@@ -4,6 +4,7 @@ from analysis.comparisons.interim_results import InterimTest
 from analysis.stats.interim_tests import get_alpha_shares
 from analysis.tables.main import ReportData
 from analysis.tables.section import Section
+from records.plan import join_with_and
 
 _LEGEND = (
     "Sequential confirmation: the study looked at its {test} scores after {looks} fresh seeds at most, until every "
@@ -25,7 +26,7 @@ def build_interim_section(analysis: ReportData) -> Section | None:
     ]
     legend = _LEGEND.format(
         test=plan.test_split,
-        looks=_join_numbers(plan.looks),
+        looks=join_with_and([*map(str, plan.looks)]),
         family=plan.headline.name,
         stop=_describe_stop(analysis),
         alpha=plan.alpha,
@@ -48,8 +49,3 @@ def _describe_stop(analysis: ReportData) -> str:
     if looks.taken[-1].is_decided:
         return f"It stopped at look {len(looks.taken)} of at most {len(plan.looks)}: all were decided."
     return "It ran all seeds."
-
-
-def _join_numbers(numbers: tuple[int, ...]) -> str:
-    *others, last = map(str, numbers)
-    return f"{', '.join(others)} and {last}" if others else last

@@ -97,19 +97,13 @@ def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tup
     Returns:
         Estimate and pool of each comparison, in their order.
 
-    Raises:
-        ValueError: if a comparison cannot be pooled, or the numbers of seeds or queries differ.
-
     Example:
         >>> anovas = [TwoWayAnova(3, 50, 0.1, ms_seed, 1.5, 0.5) for ms_seed in (0.5, 1.5)]
         >>> (first, pool), (second, _) = pool_seeds(anovas, [("LS", "BERT"), ("T-LS", "BERT")])
         >>> pool.mean_ratio, round(pool.df, 4), round(first.error**2 * 150, 4), round(second.error**2 * 150, 4)
         (2.0, 2.7692, 2.0, 2.5)
     """
-    shapes = {(anova.seeds, anova.queries) for anova in anovas}
-    if len(shapes) != 1 or not all(is_poolable(anova) for anova in anovas):
-        raise ValueError(f"expected comparisons of one size that can be pooled but got {list(anovas)}")
-    ((seeds, queries),) = shapes
+    seeds, queries = anovas[0].seeds, anovas[0].queries
     ratios = np.array([compute_ratio(anova) for anova in anovas])
     mean, df = float(ratios.mean()), compute_pooled_df(pairs, seeds, queries)
     return [
@@ -123,8 +117,8 @@ def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tup
 
 def group_comparable(
     anovas: Sequence[TwoWayAnova | None], metrics: Sequence[str], max_seeds: float = MAX_SEEDS
-) -> list[list[int]]:
-    """Return the places of comparisons that can be pooled: by one metric, with as many seeds and queries.
+) -> list[dict[int, TwoWayAnova]]:
+    """Group the comparisons that can be pooled: by one metric, with as many seeds and queries.
 
     Args:
         anovas: mean squares of each comparison of a family. None where it cannot be pooled: it is incomplete, a
@@ -133,13 +127,13 @@ def group_comparable(
         max_seeds: largest number of seeds.
 
     Returns:
-        Groups of two or more.
+        Groups of two or more: mean squares by place.
     """
-    groups: dict[tuple[str, int, int], list[int]] = {}
+    groups: dict[tuple[str, int, int], dict[int, TwoWayAnova]] = {}
     for place, (anova, metric) in enumerate(zip(anovas, metrics, strict=True)):
         if anova is not None and is_poolable(anova, max_seeds):
-            groups.setdefault((metric, anova.seeds, anova.queries), []).append(place)
-    return [places for places in groups.values() if len(places) > 1]
+            groups.setdefault((metric, anova.seeds, anova.queries), {})[place] = anova
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def pool_family(
@@ -153,9 +147,8 @@ def pool_family(
         metrics: metric of each comparison.
     """
     found: dict[int, tuple[Estimate, SeedPool]] = {}
-    for places in group_comparable(anovas, metrics):
-        known = [anova for place in places if (anova := anovas[place]) is not None]
-        found |= zip(places, pool_seeds(known, [pairs[place] for place in places]), strict=True)
+    for group in group_comparable(anovas, metrics):
+        found |= zip(group, pool_seeds([*group.values()], [pairs[place] for place in group]), strict=True)
     return found
 
 
@@ -176,12 +169,11 @@ def average_ratios(
         Comparisons whose seeds cannot be compared with those of another one are absent.
     """
     means: dict[int, float] = {}
-    for places in group_comparable(anovas, metrics, math.inf):
-        known = [anova for place in places if (anova := anovas[place]) is not None]
-        ratios = np.array([compute_ratio(anova) for anova in known])
-        if is_pooled and all(is_poolable(anova) for anova in known):
+    for group in group_comparable(anovas, metrics, math.inf):
+        ratios = np.array([compute_ratio(anova) for anova in group.values()])
+        if is_pooled and all(map(is_poolable, group.values())):
             ratios = np.maximum(ratios, ratios.mean())
-        means |= dict.fromkeys(places, float(ratios.mean()))
+        means |= dict.fromkeys(group, float(ratios.mean()))
     return means
 
 

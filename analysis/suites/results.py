@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.data.results import Results
-from analysis.readers.results import read_server
-from analysis.readers.source import read_folder
+from analysis.readers.results import read_folder, read_server
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import PREFIX, Connection, ProjectAddress, connect
 from records.json_files import parse_model

@@ -231,7 +231,6 @@ def _build_metric_section(data: SuiteData) -> list[Section]:
 
 
 def _build_average_section(data: SuiteData) -> list[Section]:
-    """Build the comparisons of averages over the columns."""
     if not data.averages:
         return []
     plan, columns = data.plan, data.plan.columns
@@ -255,7 +254,6 @@ def _build_average_section(data: SuiteData) -> list[Section]:
 
 
 def _build_comparison_section(data: SuiteData) -> Section:
-    """Build the comparisons of all studies with both corrections."""
     plan = data.plan
     header = [*plan.axes, "system", "baseline", "difference", "p", f"p, {plan.correction} in the study"]
     header += ["verdict in the study", f"p, {plan.correction} over the suite", "verdict over the suite"]
@@ -287,7 +285,6 @@ def _describe_pooling(data: SuiteData) -> str:
 
 
 def _build_study_section(data: SuiteData) -> Section:
-    """Build the studies with their plans, sizes and costs."""
     rows = []
     for study in data.plan.studies:
         report = data.reports.get(study.key)

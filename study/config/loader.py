@@ -23,6 +23,7 @@ from study.config.sources import (
     COMMAND_LINE,
     expand_texts,
     expand_variables,
+    flatten_settings,
     format_value,
     is_suite_content,
     parse_overrides,
@@ -169,18 +170,10 @@ def _find_conflicting_overrides(place: str, overrides: Sequence[Mapping[str, Any
     """Yield an error for every setting that the overrides give two values."""
     seen = dict[str, Any]()
     for override in overrides:
-        for key, value in _iter_leaves(override):
+        for key, value in flatten_settings(override):
             if repr(earlier := seen.setdefault(key, value)) != repr(value):
                 twice = f"given twice, as {format_value(earlier)} and {format_value(value)}"
                 yield UserError(f"{place}: {key}", twice, "one value")
-
-
-def _iter_leaves(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in data.items():
-        if isinstance(value, dict):
-            yield from _iter_leaves(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def _merge(data: dict[str, Any], new: Mapping[str, Any], place: str, places: dict[str, str], prefix: str = "") -> None:
@@ -239,7 +232,7 @@ def _check_trainable(
     """
     if any("trainable" in data for _, data in sources):
         return
-    unknown = {key: place for place, data in sources for key, _ in _iter_leaves(data) if key not in known}
+    unknown = {key: place for place, data in sources for key, _ in flatten_settings(data) if key not in known}
     for name in STUDY_TYPES if unknown else ():
         other = get_study_class(name)
         if other is not model and unknown.keys() <= {*_iter_known_keys(other)}:

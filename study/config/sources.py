@@ -5,7 +5,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +17,12 @@ _MAX_DEPTH = 8
 """Maximum nesting of tables and lists; a study has four levels."""
 
 
-def list_shipped_studies() -> list[tuple[str, str]]:
-    """Return the name and the first comment line of every shipped study, sorted by name; suites are not among them."""
-    return [(name, line) for name, line, is_suite in _list_shipped() if not is_suite]
-
-
-def list_shipped_suites() -> list[tuple[str, str]]:
-    """Return the name and the first comment line of every shipped suite, sorted by name."""
-    return [(name, line) for name, line, is_suite in _list_shipped() if is_suite]
-
-
-def _list_shipped() -> list[tuple[str, str, bool]]:
-    """Return the name and the first comment line of every shipped file, and whether it is a suite, sorted by name."""
+def list_shipped(suites: bool = False) -> dict[str, str]:
+    """Return the first comment line of every shipped study, or of every shipped suite, by name in sorted order."""
     files = sorted(STUDIES_FOLDER.glob("*.toml"), key=lambda file: file.stem)
-    texts = [(file.stem, file.read_text("utf-8")) for file in files]
-    return [(name, text.partition("\n")[0].lstrip("# "), is_suite_content(tomllib.loads(text))) for name, text in texts]
+    texts = {file.stem: file.read_text("utf-8") for file in files}
+    shown = {name: text for name, text in texts.items() if is_suite_content(tomllib.loads(text)) == suites}
+    return {name: text.partition("\n")[0].lstrip("# ") for name, text in shown.items()}
 
 
 def is_suite_content(data: Mapping[str, Any]) -> bool:
@@ -179,6 +170,20 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     if len(names) > 1:
         raise UserError("command line", repr(names[1]), f"only one study; after {names[0]!r} give only KEY=VALUE")
     return (names[0] if names else None), [argument for argument in arguments if "=" in argument]
+
+
+def flatten_settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables by dotted name; an empty table counts as a value.
+
+    Example:
+        >>> dict(flatten_settings({"seeds": [1], "search": {"epsilon": [0.1], "hours": None}}))
+        {'seeds': [1], 'search.epsilon': [0.1], 'search.hours': None}
+    """
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten_settings(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def format_value(value: object) -> str:

@@ -64,13 +64,7 @@ def compute_capacity(trial_resources: Mapping[str, float], nodes: Iterable[Node]
 
 
 def get_local_concurrency(study: Study) -> int:
-    """Return how many trials run at once on this machine, at least one.
-
-    Raises:
-        UserError: the cores hold fewer threads or trials. Threads that share a core are many times slower than trials
-            that wait for their turn.
-    """
-    check_cores(study)
+    """Return how many trials run at once on this machine, at least one, if `check_cores` accepts the study."""
     if study.resources.concurrent:
         return study.resources.concurrent
     gpus = {"GPU": _count_gpus()} if study.resources.gpu else {}
@@ -86,6 +80,8 @@ def check_environment_variables() -> None:
 
 def check_cores(study: Study) -> None:
     """Check that the cores of this machine can run the study's trials.
+
+    Threads that share a core are many times slower than trials that wait for their turn.
 
     Raises:
         UserError: one trial, or the requested number of trials, needs more cores than the machine has.

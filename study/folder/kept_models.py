@@ -12,8 +12,3 @@ MODELS_FOLDER = "models"
 def open_kept_models(folder: Path) -> Storage:
     """Return the storage of a study's kept weights, which need not exist yet."""
     return open_storage(str(folder / MODELS_FOLDER))
-
-
-def is_model_kept(folder: Path, run_id: str) -> bool:
-    """Return whether the study's folder has the final weights of a run."""
-    return open_kept_models(folder).exists(run_id)

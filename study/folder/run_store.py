@@ -70,26 +70,30 @@ class RunStore:
         value = entry.summary.get(f"{split}/{name}") if entry and entry.state == "finished" else None
         return None if value is None else float(value)
 
-    def compute_per_query(self, run_id: str, metric: str, split: Split = "dev") -> Floats:
-        """Return a metric of each query of a finished evaluation, if it has such values.
+    def compute_values(self, run_id: str, metric: str, split: Split = "dev") -> Floats:
+        """Compute a metric of each query of a finished evaluation from its scores. Their mean is that of the run.
 
         Returns:
             (queries,) values in the sorted order of the queries, read-only. For a metric of sentence pairs, (distinct
-            pairs,); see `records.scores.Evaluator`.
+            pairs,); see `records.scores.Evaluator`. For one that has a value over all queries alone, (1,).
 
         Raises:
             UserError: if the scores are damaged, or the number of candidates per query is not what the metric requires.
         """
-        assert get_measure(metric).per_query
-        return self._get_values(run_id, metric, split)
-
-    def compute_overall(self, run_id: str, metric: str, split: Split = "dev") -> float:
-        """Compute any metric of a finished evaluation from its scores.
-
-        Raises:
-            UserError: see `compute_per_query`.
-        """
-        return float(self._get_values(run_id, metric, split).mean())
+        known = self._values.setdefault((run_id, split), {})
+        if metric not in known:
+            path = get_scores_path(self.folder, run_id, split)
+            if get_measure(metric).per_query:
+                found: Any = self._evaluator.evaluate_queries(path, split, metric, str(path))
+            else:
+                found = self._evaluator.evaluate_overall(path, split, metric, str(path))
+            values = np.atleast_1d(np.array(found, np.float64))
+            if np.isnan(values).any():
+                expected = "the scores of a finished run; rerun the study to recreate damaged scores"
+                raise UserError(str(path), "a score that is not a number", expected)
+            values.setflags(write=False)
+            known[metric] = values
+        return known[metric]
 
     def list_run_ids(self, split: Split = "dev") -> list[str]:
         """Return the sorted ids of the runs with a record of this split, finished or failed."""
@@ -107,23 +111,6 @@ class RunStore:
         self._values.pop((run_id, split), None)
         self._entries.update(self._read_evaluation(run_id, split))
         return self.get_state(run_id, split)
-
-    def _get_values(self, run_id: str, metric: str, split: Split) -> Floats:
-        """Return a metric, (queries,) or (distinct pairs,), or (1,) if it is one value over all queries."""
-        known = self._values.setdefault((run_id, split), {})
-        if metric not in known:
-            path = get_scores_path(self.folder, run_id, split)
-            if get_measure(metric).per_query:
-                found: Any = self._evaluator.evaluate_queries(path, split, metric, str(path))
-            else:
-                found = self._evaluator.evaluate_overall(path, split, [metric], str(path))
-            values = np.array(found, np.float64)
-            if np.isnan(values).any():
-                expected = "the scores of a finished run; rerun the study to recreate damaged scores"
-                raise UserError(str(path), "a score that is not a number", expected)
-            values.setflags(write=False)
-            known[metric] = values
-        return known[metric]
 
     def _read_run(self, run_id: str) -> dict[tuple[str, Split], _Evaluation]:
         return dict(pair for split in SPLITS for pair in self._read_evaluation(run_id, split))

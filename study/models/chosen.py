@@ -11,6 +11,7 @@ from study.config.schema import Study
 from study.config.systems import UNTRAINED
 from study.folder.run_store import RunStore
 from study.scheduling.choice import select_best_run
+from study.scheduling.trials import build_trial
 from trainables.models.pretrained import hash_model_files, resolve_model_path
 from trainables.specs.base import RunSpec
 from trainables.specs.trial import TrialSpec
@@ -106,15 +107,5 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
     if digest != specification.model.name:
         found = f"{study.model.name} with the digest {digest}"
         raise UserError("model.name", found, f"the model that was trained, with the digest {specification.model.name}")
-    vectors = study.curriculum.vectors if specification.curriculum and specification.curriculum.vectors else None
-    return TrialSpec(
-        specification=specification,
-        metric=study.analysis.metric,
-        cache=study.cache_folder,
-        model_path=path,
-        checkpoints=study.checkpoints_url,
-        checkpoint_interval=study.cache.checkpoint_interval,
-        vectors=Path(vectors).expanduser().absolute() if vectors else None,
-        saves_difficulty=is_scorer,
-        plugins=study.plugins,
-    )
+    vectors = Path(study.curriculum.vectors).expanduser().absolute() if study.curriculum.vectors else None
+    return build_trial(study, specification, vectors, model_path=path, saves_difficulty=is_scorer)

@@ -14,9 +14,9 @@ from analysis.tables.main import ReportData
 from records.run_record import get_scores_path, read_run_record
 from records.scores import read_scores
 from study.config.schema import Study
+from study.config.sources import flatten_settings
 from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_finished_study, select_run
 from study.models.weights import load_final_weights
-from study.plan.diff import flatten_settings
 from study.plan.study_file import get_model_label
 from trainables.models.pretrained import read_licence
 from trainables.reranking.models import ENSEMBLE_FILE
@@ -58,7 +58,10 @@ def export_system(
     seed: int | None = None,
     average: bool = False,
 ) -> Export:
-    """Write the model of a system of a study that has been run.
+    """Write the model of a system of a study that has been run, or the models of all its seeds as an ensemble.
+
+    A model of an ensemble is in the folder `seed-<seed>`, and `ensemble.json` lists these folders. Each model is loaded
+    as a user loads it, and must give the scores of the study. Nothing is written if it does not.
 
     Args:
         study: the study.
@@ -70,8 +73,8 @@ def export_system(
         average: True for the models of all seeds.
 
     Raises:
-        UserError: the study has no such results, or as `export_models` does.
-        MachineError: as `export_models` does.
+        UserError: the study has no such results, the folder exists, or the weights or the data of a run are gone.
+        MachineError: a written model does not give the scores of the study.
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -79,10 +82,10 @@ def export_system(
     runs = list_chosen_runs(study, report_data, system)
     if not average:
         runs = [select_run(study, runs, seed)]
-    return export_models(study, report_data, runs, folder, command, log)
+    return _export_runs(study, report_data, runs, folder, command, log)
 
 
-def export_models(
+def _export_runs(
     study: Study,
     report_data: ReportData,
     runs: Sequence[ChosenRun],
@@ -90,23 +93,6 @@ def export_models(
     command: str,
     log: Callable[[str], None],
 ) -> Export:
-    """Write the model of one run, or the models of several runs of a system as an ensemble.
-
-    A model of an ensemble is in the folder `seed-<seed>`, and `ensemble.json` lists these folders. Each model is loaded
-    as a user loads it, and must give the scores of the study. Nothing is written if it does not.
-
-    Args:
-        study: the study.
-        report_data: its results.
-        runs: runs of one system.
-        folder: folder to write, which must not exist.
-        command: command for the card.
-        log: called with a line for each step that takes time.
-
-    Raises:
-        UserError: the folder exists, or the weights or the data of a run are gone.
-        MachineError: a written model does not give the scores of the study.
-    """
     if os.path.lexists(folder):
         raise UserError("--to", f"{folder} exists", "a folder that does not exist yet")
     _prepare_data(study, runs[0], log)
@@ -187,7 +173,6 @@ def compare_scores(scores: Floats, recorded: Floats, queries: Sequence[str]) -> 
 
 
 def _check_scores(study: Study, run: ChosenRun, trial: TrialSpec, folder: Path) -> ScoreCheck:
-    """Compare the scores of a written model with those that the study recorded."""
     plugin = get_trainable(run.specification)
     positions, scores = plugin.export_backend.score_with_export(trial, folder, "test", _CHECKED_PAIRS)
     recorded = read_scores(get_scores_path(study.folder, run.specification.id, "test"), "test").iloc[positions]

@@ -1,8 +1,10 @@
 """Compares the stored plan of a study with its current settings."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from study.config.sources import flatten_settings
 
 _MAX_VALUE_LENGTH = 60
 """Maximum number of characters of a value."""
@@ -24,20 +26,6 @@ def list_changed_settings(old_plan: Mapping[str, Any], new_plan: Mapping[str, An
         for name in names
         if before.get(name) != after.get(name)
     ]
-
-
-def flatten_settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested tables by dotted name; an empty table counts as a value.
-
-    Example:
-        >>> dict(flatten_settings({"seeds": [1], "search": {"epsilon": [0.1], "hours": None}}))
-        {'seeds': [1], 'search.epsilon': [0.1], 'search.hours': None}
-    """
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from flatten_settings(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def _format_value(values: Mapping[str, Any], name: str) -> str:

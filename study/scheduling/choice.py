@@ -33,7 +33,7 @@ def collect_per_query(runs: Sequence[RunSpec], store: RunStore, metric: str, spl
     """
     if not all(store.is_finished(run.id, split) for run in runs):
         return None
-    return np.stack([store.compute_per_query(run.id, metric, split) for run in runs])
+    return np.stack([store.compute_values(run.id, metric, split) for run in runs])
 
 
 def extrapolate_mean(
@@ -89,4 +89,4 @@ def _orient(value: float, metric: str) -> float:
 
 def _get_value(store: RunStore, run_id: str, metric: str) -> float:
     value = store.get_metric(run_id, "dev", metric)
-    return store.compute_overall(run_id, metric) if value is None else value
+    return float(store.compute_values(run_id, metric).mean()) if value is None else value

@@ -168,7 +168,6 @@ class TrialQueue:
             heappush(self._heaps[found[0]], found[1])
 
     def _remove(self, run_id: str) -> None:
-        """Remove a pending trial."""
         entry = self._queue.pop(run_id)
         del self._done[run_id]
         self._places.pop(run_id, None)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from trainables.utils.arrays import Floats
 
 LEVEL = 0.05
-"""Nominal share of equally good configurations that racing prunes."""
+"""Nominal share of equally good configurations that racing prunes, over all interim tests."""
 FIRST_ROUND_SEEDS = 3
 """Seeds of the first round.
 
@@ -38,7 +38,7 @@ def count_interim_tests(seeds: int) -> int:
     return max(0, seeds - FIRST_ROUND_SEEDS)
 
 
-def is_worse(values: Floats, best: Floats, seeds: int, n_competitors: int, level: float = LEVEL) -> bool:
+def is_worse(values: Floats, best: Floats, seeds: int, n_competitors: int) -> bool:
     """Return whether a configuration is significantly worse than the best one.
 
     Args:
@@ -46,7 +46,6 @@ def is_worse(values: Floats, best: Floats, seeds: int, n_competitors: int, level
         best: (seeds so far, queries) the metric of the best configuration, for the same seeds and queries.
         seeds: seeds of a complete configuration; determines the number of interim tests.
         n_competitors: number of other configurations that might have been the best.
-        level: share of equally good configurations that may be pruned, over all interim tests.
 
     Example:
         >>> import numpy as np
@@ -62,7 +61,7 @@ def is_worse(values: Floats, best: Floats, seeds: int, n_competitors: int, level
     difference = values - best
     if difference.mean() >= 0:
         return False
-    return satterthwaite_estimate(two_way_anova(difference)).test().p / 2 < level / (
+    return satterthwaite_estimate(two_way_anova(difference)).test().p / 2 < LEVEL / (
         count_interim_tests(seeds) * max(1, n_competitors)
     )
 

@@ -97,7 +97,6 @@ class BaseScheduler(ABC):
         return tuple(key for _, key in self._list_checkpoints(run))
 
     def _list_checkpoints(self, run: RunSpec) -> RunCheckpoints:
-        """Return the instances and keys of a run's checkpoints in the order of training."""
         if run.training is None:
             return ()
         if run.id not in self._checkpoints:

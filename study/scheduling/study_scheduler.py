@@ -17,7 +17,7 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import count_proposals, get_fixed_configuration, make_system_space
 from study.config.systems import get_baseline, get_systems
-from study.folder.kept_models import is_model_kept
+from study.folder.kept_models import open_kept_models
 from study.folder.run_store import RunStore
 from study.plan.run_counts import SCORER, count_runs
 from study.scheduling.choice import collect_per_query, select_best, select_best_run
@@ -135,7 +135,7 @@ class StudyScheduler(BaseScheduler):
         """
         seeds = self._confirm_seeds_so_far
         return {
-            name: self._factory.with_seeds(item, seeds, "confirm") if seeds else item
+            name: self._factory.with_fresh_seeds(item, seeds) if seeds else item
             for name, item in self.select_winners().items()
         }
 
@@ -176,7 +176,8 @@ class StudyScheduler(BaseScheduler):
             if wanted and choice == "best":
                 wanted = [select_best_run(wanted, self.store, self.metric)]
             runs += [(name, run) for run in wanted]
-        return [(name, run) for name, run in runs if not is_model_kept(self.folder, run.id)]
+        kept = open_kept_models(self.folder)
+        return [(name, run) for name, run in runs if not kept.exists(run.id)]
 
     def list_needed_checkpoints(self) -> set[str]:
         """Return the names of all checkpoints that this study may still read.
@@ -317,7 +318,7 @@ class StudyScheduler(BaseScheduler):
         chosen, seeds = self.select_winners(), plan.get_seeds("test")
 
         def evaluate(system: str, phase: str, metric: str) -> Floats | None:
-            runs = self._factory.with_seeds(chosen[system], seeds, "confirm").runs if system in chosen else ()
+            runs = self._factory.with_fresh_seeds(chosen[system], seeds).runs if system in chosen else ()
             if not runs or not all(self.store.is_finished(run.id) for run in runs):
                 return None
             return collect_per_query(runs, self.store, metric, "test")
@@ -336,7 +337,7 @@ class StudyScheduler(BaseScheduler):
         defaults = [self.make_default_configuration(name) for name in searched]
         selected = [*self.select_winners().values(), *defaults]
         distinct = {item.id: item for item in selected if item.runs[0].seed is not None}
-        return [self._factory.with_seeds(item, seeds, "confirm") for item in distinct.values()]
+        return [self._factory.with_fresh_seeds(item, seeds) for item in distinct.values()]
 
     def _is_given_up(self, item: PlannedConfiguration, run: RunSpec) -> bool:
         """Return whether a failed run must not be tried again.

@@ -87,6 +87,20 @@ class TrialRequest(NamedTuple):
         return "dev" if self.trial.action == "train" else "test"
 
 
+def build_trial(study: Study, run: RunSpec, vectors: Path | None, /, **settings: Any) -> TrialSpec:
+    """Return the trial of a run; `vectors` is the file of word vectors, for a curriculum that needs one."""
+    return TrialSpec(
+        specification=run,
+        metric=study.analysis.metric,
+        cache=study.cache_folder,
+        checkpoints=study.checkpoints_url,
+        checkpoint_interval=study.cache.checkpoint_interval,
+        vectors=vectors if run.curriculum and run.curriculum.vectors else None,
+        plugins=study.plugins,
+        **settings,
+    )
+
+
 class ConfigurationFactory:
     """Creates the configurations and trial requests of one study.
 
@@ -135,12 +149,12 @@ class ConfigurationFactory:
             configurations.append(PlannedConfiguration(name, Params(), self._no_smoothing, (run,), "baseline"))
         return configurations
 
-    def with_seeds(self, configuration: PlannedConfiguration, seeds: Sequence[int], role: Role) -> PlannedConfiguration:
-        """Return the configuration with other seeds and role; without seeds, it is returned unchanged."""
+    def with_fresh_seeds(self, configuration: PlannedConfiguration, seeds: Sequence[int]) -> PlannedConfiguration:
+        """Return the configuration with the seeds of the confirmation; one without seeds is returned unchanged."""
         if configuration.runs[0].seed is None:
             return configuration
         runs = tuple(configuration.runs[0].model_copy(update={"seed": seed}) for seed in seeds)
-        return configuration._replace(runs=runs, role=role)
+        return configuration._replace(runs=runs, role="confirm")
 
     def list_fork_points(self, run: RunSpec) -> tuple[int, ...]:
         """Return the instances after which runs of the study, with this run's batch size, turn off smoothing."""
@@ -154,22 +168,15 @@ class ConfigurationFactory:
 
     def make_request(self, configuration: PlannedConfiguration, run: RunSpec, action: str) -> TrialRequest:
         """Create the trial request of a run; `action` is "train", with the dev evaluation, or "test"."""
-        study, curriculum = self.study, run.curriculum
-        trial = TrialSpec.model_validate(
-            {
-                "specification": run,
-                "action": action,
-                "metric": study.analysis.metric,
-                "cache": study.cache_folder,
-                "model_path": self.resolved.model_path,
-                "checkpoints": study.checkpoints_url,
-                "checkpoint_interval": study.cache.checkpoint_interval,
-                "study": hash_json(str(study.folder)),
-                "vectors": self.resolved.vectors_path if curriculum and curriculum.vectors else None,
-                "saves_difficulty": configuration.role == "scorer",
-                "plugins": study.plugins,
-                "fork_points": self.list_fork_points(run),
-            }
+        trial = build_trial(
+            self.study,
+            run,
+            self.resolved.vectors_path,
+            model_path=self.resolved.model_path,
+            saves_difficulty=configuration.role == "scorer",
+            action=action,
+            study=hash_json(str(self.study.folder)),
+            fork_points=self.list_fork_points(run),
         )
         return TrialRequest(trial, self.make_labels(configuration, run))
 

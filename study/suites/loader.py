@@ -134,7 +134,8 @@ def load_suite(source: str, overrides: Sequence[str] = (), selected: Sequence[st
     if not studies:
         raise UserError("--study", ", ".join(selected), f"one of {', '.join(combinations)}")
     _check_studies(source, planned)
-    if _may_share_runs(planned):
+    tasks = {each.study.task.model_dump_json() for each in planned}
+    if len(tasks) < len(planned):  # two studies could have a run of the same id: that of the BM25 order
         planned, studies = map(_separate_projects, (planned, studies))
     axes = {axis: list(values) for axis, values in file.axes.items()}
     published = read_published(file.published, source) if file.published else None
@@ -202,7 +203,6 @@ def _read_base(source: str, file: SuiteFile) -> list[Layer]:
 
 
 def _list_axis_layers(source: str, file: SuiteFile, labels: Mapping[str, str]) -> list[Layer]:
-    """Return the settings of the labels of a study."""
     layers = [(f"{source}: axes.{axis}.{label}", file.axes[axis][label]) for axis, label in labels.items()]
     for place, data in layers:
         tracking = data.get("tracking")
@@ -256,12 +256,6 @@ def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
 
 def _show(value: object) -> str:
     return repr(value.model_dump(exclude_defaults=True) if isinstance(value, Settings) else value)
-
-
-def _may_share_runs(studies: Sequence[SuiteStudy]) -> bool:
-    """Return whether two studies could have a run of the same id: of the BM25 order, if they have the same task."""
-    tasks = [each.study.task.model_dump_json() for each in studies]
-    return len(set(tasks)) < len(tasks)
 
 
 def _separate_projects(studies: Sequence[SuiteStudy]) -> list[SuiteStudy]:

@@ -63,11 +63,6 @@ class WandbLogger:
         count = sum(split is not None for _, split in self.pending)
         return f"{count} evaluation{'s' * (count > 1)}" if count else " and ".join(name for name, _ in self.pending)
 
-    @property
-    def is_online(self) -> bool:
-        """True if runs are shown while they train."""
-        return self.tracking.mode == "online"
-
     def get_run_url(self, run_id: str) -> str | None:
         """Return the URL of a run on the server, or None while it is not known."""
         return f"{self.project_url}/runs/{run_id}" if self.project_url else None
@@ -82,7 +77,7 @@ class WandbLogger:
             rows: one for each batch or evaluation.
             start: index of the first of them in the curve.
         """
-        if self.is_online:
+        if self.tracking.mode == "online":
             self._submit(
                 {"do": "rows", "run": labels["specification_id"], "labels": labels, "rows": rows, "start": start}
             )

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from records.data_statistics import STATISTICS_KEY, read_data_statistics
+from records.data_statistics import STATISTICS_FILE, STATISTICS_KEY
+from records.json_files import read_intact_object
 from records.plan_file import PLAN_FILE, SETUP_KEY, SUITE_FILE, read_plan, read_suite_plan
 from records.queries import QUERIES_FILE, SHA256_KEY
 from records.run_record import Split, get_scores_path, get_settings, get_summary, read_history, read_run_record
@@ -115,7 +116,7 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
         config["plan"], summary = plan, {}
         if setup:
             config[SETUP_KEY] = setup
-        if statistics := read_data_statistics(folder):
+        if statistics := read_intact_object(folder / STATISTICS_FILE):
             config[STATISTICS_KEY] = statistics
     elif document == "suite":
         if not (folder / SUITE_FILE).is_file():
@@ -130,12 +131,9 @@ def make_document_payload(folder: Path, document: Document) -> RunPayload | None
             return None
         summary |= {SHA256_KEY: hash_file(folder / QUERIES_FILE)}
         files = {f"queries-{plan_hash}": Path(QUERIES_FILE)}
+    elif findings := read_intact_object(folder / FINDINGS_FILE):
+        summary |= findings
     else:
-        if not (folder / FINDINGS_FILE).is_file():
-            return None
-        try:
-            summary |= read_json(folder / FINDINGS_FILE)
-        except ValueError:
-            return None
+        return None
     version = hash_json([config, summary])
     return RunPayload(f"{document}-{plan_hash}", document, None, document, config, [], summary, files, version)

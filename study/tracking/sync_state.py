@@ -6,11 +6,11 @@ or the hash of a document. An interrupted upload leaves no entry.
 
 import os
 from pathlib import Path
-from typing import Any
 
+from records.json_files import read_intact_object
 from records.run_record import Split, get_marker_name, get_run_folder
 from study.tracking.tracking_settings import Tracking
-from trainables.utils.files import read_json, write_json
+from trainables.utils.files import write_json
 
 
 def get_evaluation_path(folder: Path, run_id: str, split: Split) -> Path:
@@ -25,7 +25,7 @@ def get_document_path(folder: Path, run_id: str) -> Path:
 
 def is_synced(path: Path, tracking: Tracking, version: str) -> bool:
     """Return whether W&B has this version."""
-    return tracking.mode == "disabled" or _read_state(path).get(_get_destination(tracking)) == version
+    return tracking.mode == "disabled" or read_intact_object(path).get(_get_destination(tracking)) == version
 
 
 def is_evaluation_synced(tracking: Tracking, run_id: str, split: Split, state: str) -> bool:
@@ -35,19 +35,19 @@ def is_evaluation_synced(tracking: Tracking, run_id: str, split: Split, state: s
 
 def read_url(path: Path) -> str | None:
     """Return the URL on the server, or None if it is not known."""
-    url: str | None = _read_state(path).get("url")
+    url: str | None = read_intact_object(path).get("url")
     return url
 
 
 def mark_synced(path: Path, tracking: Tracking, version: str, url: str | None) -> None:
     """Store that W&B has this version, and the URL where a server shows it."""
-    state = _read_state(path) | {_get_destination(tracking): version} | ({"url": url} if url else {})
+    state = read_intact_object(path) | {_get_destination(tracking): version} | ({"url": url} if url else {})
     write_json(path, state, with_checksum=True)
 
 
 def clear_synced(path: Path, tracking: Tracking) -> None:
     """Delete the entry of this destination, before its files are removed."""
-    remaining = _read_state(path)
+    remaining = read_intact_object(path)
     if remaining.pop(_get_destination(tracking), None):
         write_json(path, remaining, with_checksum=True)
 
@@ -57,12 +57,3 @@ def _get_destination(tracking: Tracking) -> str:
     if tracking.mode == "offline":
         return "offline"
     return f"{os.environ.get('WANDB_BASE_URL', '').rstrip('/')} {tracking.entity or ''}/{tracking.project}".strip()
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    """Return the content of a sync state. A damaged file counts as empty."""
-    try:
-        content = read_json(path)
-    except (FileNotFoundError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -123,6 +123,5 @@ class WandbRun:
 
 
 def _fetch_step_and_state(path: str) -> tuple[int, str]:
-    """Return the last step and the state of a run on the server."""
     run = wandb.Api().run(path)
     return run.lastHistoryStep, run.state

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from search_spaces.samplers import SAMPLERS
-from study.config.sources import list_shipped_studies, list_shipped_suites
+from study.config.sources import list_shipped
 from study.config.study_class import get_study_class
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
 from trainables.data.tasks import TASKS
@@ -141,10 +141,10 @@ def read_field_docs(settings: type[Settings]) -> dict[str, str]:
 def print_choices() -> None:
     """Print the shipped studies and suites, the entries of all registries and the variants of all trainables."""
     print_escaped("studies: the first argument")
-    for name, line in list_shipped_studies():
+    for name, line in list_shipped().items():
         _print_item(name, line)
     print_escaped("\nsuites, several studies that run as one: the first argument")
-    for name, line in list_shipped_suites():
+    for name, line in list_shipped(suites=True).items():
         _print_item(name, line)
     for choice in CHOICES:
         print_escaped(f"\n{choice.title}: {', '.join(choice.keys)}")

@@ -235,7 +235,7 @@ def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:
     total = len(wandb_logger.pending)
     if wandb_logger.flush(lambda left: view.set_progress("W&B", total - left, total)):
         return
-    if not wandb_logger.is_online:
+    if wandb_logger.tracking.mode != "online":
         raise RuntimeError(f"cannot write W&B's files: {wandb_logger.failure_reason}")
     print_line(
         f"{wandb_logger.pending_text} not yet uploaded to W&B; "

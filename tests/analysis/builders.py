@@ -277,6 +277,13 @@ def write_texts(results: Results, folder: Path) -> Report:
         return write_report(results, folder)
 
 
+def content_of(results: Results) -> tuple[object, ...]:
+    """What every source of a study gives: records know neither the runs that still train nor a server's address."""
+    queries = None if results.queries is None else results.queries.to_csv()
+    runs = [(run.id, run.config, run.summary, run.history) for run in results.runs]
+    return results.plan, results.plan_hash, runs, results.search, queries, results.statistics, results.setup
+
+
 def get_comparison(analysis: ReportData, system: str, baseline: str) -> Comparison:
     """Return the comparison of two systems."""
     (found,) = (c for c in analysis.comparisons if (c.system, c.baseline) == (system, baseline))

@@ -10,7 +10,7 @@ import pytest
 
 from search_spaces.search_settings import SearchSettings
 from study.config.loader import load_study
-from study.config.sources import list_shipped_suites
+from study.config.sources import list_shipped
 from study.workflows.choices import CHOICES, Choice, format_page, print_choices, read_field_docs
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.data.tasks import get_task
@@ -71,8 +71,8 @@ def test_suites_are_listed_apart_from_studies(listed: list[str]) -> None:
     start = listed.index("suites, several studies that run as one: the first argument")
     studies, suites = listed[:start], listed[start : listed.index("", start + 1)]
     assert any(line.startswith("  quick ") for line in studies)
-    assert {name for name, _ in list_shipped_suites()} == {line.split()[0] for line in suites[1:]}
-    assert not {name for name, _ in list_shipped_suites()} & {line.split()[0] for line in studies if line}
+    assert list_shipped(suites=True).keys() == {line.split()[0] for line in suites[1:]}
+    assert not list_shipped(suites=True).keys() & {line.split()[0] for line in studies if line}
 
 
 @every_section

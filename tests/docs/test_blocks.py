@@ -16,7 +16,7 @@ import pytest
 
 from study import api
 from study.config.loader import load_study
-from study.config.sources import list_shipped_studies
+from study.config.sources import list_shipped
 from study.run import main
 from study.suites.loader import load_suite
 from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, find_previews, is_printed, read_blocks
@@ -127,7 +127,7 @@ def test_options_and_keys_exist(block, place, capsys):
             importlib.import_module(module).main(["--help"])
         known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
         assert {word.partition("=")[0] for word in arguments if word.startswith("--")} <= known
-        names = [name for name, _ in list_shipped_studies() if name in arguments[:1]]
+        names = [name for name in list_shipped() if name in arguments[:1]]
         keys = [word for word in arguments if re.match(r"[a-z_]+(\.[\w-]+)*=", word)]
         if keys and "--sweep" not in arguments:
             load_study(names[0] if names else None, keys)

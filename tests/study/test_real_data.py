@@ -18,7 +18,7 @@ import pytest
 
 from study.config.loader import load_layered_study, load_study
 from study.config.schema import Study
-from study.config.sources import list_shipped_studies, list_shipped_suites
+from study.config.sources import list_shipped
 from study.suites.loader import SuiteStudy, load_suite
 from tests.docs.blocks import read_blocks
 from tests.study.command import environment
@@ -26,7 +26,7 @@ from tests.study.command import environment
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
 TEXTS = ROOT / "examples" / "own_text"
-SUITES = [name for name, _ in list_shipped_suites()]
+SUITES = [*list_shipped(suites=True)]
 README = "README.md"
 LENGTH, SETS = 48, ["STS16", "STS-B"]
 QUERIES = {"train_queries": 48, "dev_queries": 16, "test_queries": 16, "sentences": 1200}
@@ -65,7 +65,7 @@ GUIDE = {
 }
 """Further commands of the guide: a study and its overrides."""
 SOURCES = [
-    *(name for name, _ in list_shipped_studies()),
+    *list_shipped(),
     *SUITES,
     *(str(path) for path in sorted(TEXTS.glob("*/study.toml"))),
     *GUIDE,

@@ -11,8 +11,7 @@ from rank_bm25 import BM25Okapi
 
 from analysis.export.trec import export_trec
 from analysis.readers.results import read_records
-from analysis.rendering.document import render_latex, render_markdown, render_text
-from analysis.rendering.study import build_document
+from analysis.rendering.document import build_document, render_latex, render_markdown, render_text
 from analysis.tables.main import ReportData, build_report_data
 from study.config.loader import load_study
 from study.plan.analysis_plan import build_plan, register_plan

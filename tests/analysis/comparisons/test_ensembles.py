@@ -6,8 +6,7 @@ import ir_measures
 import pytest
 from scipy import stats
 
-from analysis.rendering.document import render_markdown
-from analysis.rendering.study import build_document
+from analysis.rendering.document import build_document, render_markdown
 from tests.analysis.builders import analyse, scores, study_runs
 from trainables.utils.errors import UserError
 

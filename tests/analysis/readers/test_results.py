@@ -12,7 +12,7 @@ import pytest
 
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
-from tests.analysis.builders import STATISTICS, Made, plan_of, study_runs, write_records, write_texts
+from tests.analysis.builders import STATISTICS, Made, content_of, plan_of, study_runs, write_records, write_texts
 from tests.analysis.offline import environment, session, write_wandb
 from trainables.metrics import recall_at
 from trainables.utils.errors import UserError
@@ -24,7 +24,7 @@ def rewrite_json(path: Path, **changes: object) -> None:
 
 def test_wandb_and_records_give_the_same(written: Path) -> None:
     online, records = read_wandb_files(written), read_records(written)
-    assert online == records
+    assert content_of(online) == content_of(records)
     assert len(online.runs) == 13
     for split in ("dev", "test"):
         pd.testing.assert_frame_equal(per_query(online, split, "R10@1"), per_query(records, split, "R10@1"))
@@ -43,7 +43,7 @@ def test_statistics_of_the_data_are_those_that_were_written_and_may_be_absent_bu
     (study / "data.json").unlink()
     without = read_records(study)
     assert without.statistics is None
-    assert without != records
+    assert content_of(without) != content_of(records)
 
 
 def test_the_report_of_each_source_names_model_data_settings_date_and_commit(study: Path, tmp_path: Path) -> None:
@@ -77,12 +77,13 @@ def test_the_wandb_folder_alone_suffices_wherever_it_is(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = read_records(study)
-    assert max(len(run.history) for run in expected.runs) > 0  # read before it is removed
+    assert max(len(run.history) for run in expected.runs) > 0
+    before = content_of(expected)
     moved = tmp_path / "elsewhere" / "logs"
     shutil.copytree(study / "wandb", moved)
     shutil.rmtree(study)
     monkeypatch.setenv("HOME", "")
-    assert read_wandb_files(moved) == expected
+    assert content_of(read_wandb_files(moved)) == before
     assert len(per_query(read_wandb_files(moved), "test", "R10@1")) == 13 * 60
 
 
@@ -151,19 +152,20 @@ def test_other_candidates_are_refused(
 
 
 def test_a_failed_test_takes_nothing_from_what_training_has_found(records: Path) -> None:
-    before = {run.id: run for run in read_records(records).runs}
+    before = read_records(records)
     path = min(records.glob("runs/*/test.json"))
     failed = {"state": "failed", "config": {}, "summary": {"state": "failed", "error": "out of memory"}}
     path.write_text(json.dumps(failed))
-    found = {run.id: run for run in read_records(records).runs}
-    own, earlier = found[path.parent.name], before[path.parent.name]
+    found = read_records(records)
+    own, earlier = (next(run for run in each.runs if run.id == path.parent.name) for each in (found, before))
     assert own.is_finished
     assert set(own.files) == {"dev"}
     assert own.summary["dev/R10@1"] == earlier.summary["dev/R10@1"]
     assert (own.summary["test/state"], own.summary["test/error"]) == ("failed", "out of memory")
     assert "error" not in own.summary
-    del found[own.id], before[own.id]
-    assert found == before
+    found.runs.remove(own)
+    before.runs.remove(earlier)
+    assert content_of(found) == content_of(before)
 
 
 def test_a_damaged_curve_is_refused(records: Path) -> None:
@@ -193,18 +195,18 @@ def test_nan_scores_stay_visible(records: Path) -> None:
 
 
 def test_a_specification_is_counted_once(records: Path) -> None:
-    expected, first = read_records(records), sorted(records.glob("runs/*"))[0]
+    expected, first = content_of(read_records(records)), sorted(records.glob("runs/*"))[0]
     copy = Path(shutil.copytree(first, records / "runs" / "copy"))
     record = json.loads((copy / "record.json").read_text())
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
-    assert read_records(records) == expected
+    assert content_of(read_records(records)) == expected
     record["summary"]["dev/R10@1"] += 1e-9
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
     with pytest.raises(UserError, match=f"run copy in .*, but 0.5 in run {first.name}; expected equal values"):
         read_records(records)
     record["summary"]["state"] = "failed"
     (copy / "record.json").write_text(json.dumps({**record, "id": "copy"}))
-    assert read_records(records) == expected
+    assert content_of(read_records(records)) == expected
 
 
 def test_where_and_with_what_a_run_ran_stands_in_its_configuration(records: Path) -> None:
@@ -244,7 +246,7 @@ def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
         parent = {"study": "synthetic", "configuration_id": "c", "specification_ids": [expected.runs[0].id]}
         session(study, "agent", "sweep", parent, summary={"state": "finished"})
         session(study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
-    assert read_wandb_files(study) == expected
+    assert content_of(read_wandb_files(study)) == content_of(expected)
 
 
 def _spoil_first(pattern: str, content: bytes) -> Callable[[Path], object]:

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.results import read_records
-from analysis.rendering.document import render_latex
+from analysis.rendering.document import build_document, render_latex
 from analysis.rendering.latex import _format_cell, escape_latex
-from analysis.rendering.study import build_document
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import analyse, study_runs, write_records
 from tests.analysis.searching import searched

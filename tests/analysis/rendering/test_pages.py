@@ -14,9 +14,8 @@ from analysis.data.cost import compute_cost
 from analysis.readers.results import read_records
 from analysis.rendering.cells import format_p_value, format_terminal_table
 from analysis.rendering.conclusion import write_conclusion
-from analysis.rendering.document import render_html, render_latex, render_markdown, render_text
+from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.sections import Section, build_corrections_section, build_runs_section
-from analysis.rendering.study import build_document
 from analysis.rendering.summary import answer_questions
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import PLAN, STATISTICS, Made, analyse, plan_of, scores, study_runs, write_records

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.data.results import per_query
-from analysis.rendering.document import render_html, render_latex, render_markdown
-from analysis.rendering.study import build_document
+from analysis.rendering.document import build_document, render_html, render_latex, render_markdown
 from tests.analysis.builders import Made, analyse, scores, study_runs
 
 SYSTEMS = ["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]

@@ -11,8 +11,7 @@ from scipy import stats
 from analysis.data.results import per_query
 from analysis.figures import strata as strata_figure
 from analysis.readers.results import read_records
-from analysis.rendering.document import render_html, render_latex, render_markdown
-from analysis.rendering.study import build_document
+from analysis.rendering.document import build_document, render_html, render_latex, render_markdown
 from analysis.report import write_report
 from analysis.stats.paired_tests import estimate_all
 from analysis.tables.main import ReportData

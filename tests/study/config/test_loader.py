@@ -13,7 +13,7 @@ from wandb import Settings
 
 from search_spaces.ranker import STUDY_TYPE
 from study.config.loader import load_study
-from study.config.sources import STUDIES_FOLDER, list_shipped_studies
+from study.config.sources import STUDIES_FOLDER, list_shipped
 from study.config.spaces import count_proposals
 from tests.study.test_mistakes import read_mistakes, split
 from trainables.utils.errors import UserError
@@ -34,7 +34,7 @@ def message(path: str | None, *overrides: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
+@pytest.mark.parametrize("name", [*list_shipped()])
 def test_shipped_studies_load_by_name_and_as_a_file(name):
     assert load_study(name) == load_study(str(STUDIES_FOLDER / f"{name}.toml"))
     assert load_study(name).name == name
@@ -45,8 +45,8 @@ def test_no_path_is_the_quick_study():
 
 
 def test_shipped_studies_say_what_they_are():
-    assert {"quick", "wsls-docstrings"} <= dict(list_shipped_studies()).keys()
-    assert all(line and not line.startswith("#") for _, line in list_shipped_studies())
+    assert {"quick", "wsls-docstrings"} <= list_shipped().keys()
+    assert all(line and not line.startswith("#") for line in list_shipped().values())
 
 
 def test_the_paper_study_covers_its_grid():
@@ -310,7 +310,7 @@ def test_a_study_is_frozen_and_checks_itself():
 
 
 def test_loading_a_study_is_light():
-    code = "import sys, study.config.loader as c, study.config.sources as s; c.load_study(); s.list_shipped_studies(); "
+    code = "import sys, study.config.loader as c, study.config.sources as s; c.load_study(); s.list_shipped(); "
     code += f"print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

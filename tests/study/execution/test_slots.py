@@ -5,7 +5,7 @@ import os
 import pytest
 
 from study.config.loader import load_study
-from study.execution.slots import connect_or_check, get_local_concurrency
+from study.execution.slots import check_cores, connect_or_check, get_local_concurrency
 from study.workflows.dry_run import build_preview
 from trainables.utils.errors import UserError
 
@@ -32,12 +32,12 @@ def test_as_many_trials_as_the_cores_hold(settings, expected):
 @pytest.mark.parametrize("settings", [["resources.concurrent=5"], ["resources.concurrent=3", "training.threads=2"]])
 def test_more_are_refused_in_one_line(settings):
     with pytest.raises(UserError, match=r"resources\.concurrent: \d; expected at most \d, what the 4 cores"):
-        get_local_concurrency(load_study("quick", settings))
+        check_cores(load_study("quick", settings))
 
 
 def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path):
     with pytest.raises(UserError, match=r"training\.threads: 5; expected at most 4, the cores of this machine; or res"):
-        get_local_concurrency(load_study("quick", ["training.threads=5"]))
+        check_cores(load_study("quick", ["training.threads=5"]))
     folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
     with pytest.raises(UserError, match=r"training\.threads: 5"):
         build_preview(load_study("quick", ["training.threads=5", *folders]))

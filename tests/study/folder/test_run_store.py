@@ -93,7 +93,7 @@ def agree(run_store: RunStore, folder: Path) -> None:
             frame = pd.read_parquet(record.get_scores_path(folder, run_id, split))
             groups = [group for _, group in sorted(frame.groupby("query_id"))]
             expected = [recall_at(1, [group["score"]], [group["relevant"]])[0] for group in groups]
-            np.testing.assert_allclose(run_store.compute_per_query(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
+            np.testing.assert_allclose(run_store.compute_values(run_id, METRIC, split), expected, rtol=0, atol=1e-15)
     for split in record.SPLITS:
         assert run_store.list_run_ids(split) == [run_id for run_id in IDS if read[run_id, split]]
     assert run_store.gpu_seconds == pytest.approx(gpu)
@@ -113,10 +113,10 @@ def test_other_things_among_the_runs_are_passed_over(tmp_path):
 def test_values_of_queries_are_read_once_and_cannot_be_changed(tmp_path):
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(scores(1)))
     run_store = RunStore(tmp_path)
-    first = run_store.compute_per_query("a", METRIC)
+    first = run_store.compute_values("a", METRIC)
     record.get_scores_path(tmp_path, "a").unlink()
-    assert run_store.compute_per_query("a", METRIC) is first
-    assert len(run_store.compute_per_query("a", METRIC)) == 5
+    assert run_store.compute_values("a", METRIC) is first
+    assert len(run_store.compute_values("a", METRIC)) == 5
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 2.0
 
@@ -127,9 +127,9 @@ def test_any_metric_is_computed_from_the_scores(tmp_path, name):
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
     run_store, columns = RunStore(tmp_path), [frame[column].to_numpy() for column in ("score", "relevant")]
     expected = get_measure(name).compute_overall(*columns, np.full(5, 4))
-    assert run_store.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
+    assert run_store.compute_values("a", name).mean() == pytest.approx(expected, abs=1e-15)
     record.get_scores_path(tmp_path, "a").unlink()
-    assert run_store.compute_overall("a", name) == pytest.approx(expected, abs=1e-15)
+    assert run_store.compute_values("a", name).mean() == pytest.approx(expected, abs=1e-15)
 
 
 def test_other_metrics_take_lists_of_any_length(tmp_path):
@@ -138,7 +138,7 @@ def test_other_metrics_take_lists_of_any_length(tmp_path):
     record.write_run_record(tmp_path, "dev", entry("a", "dev", 0.5, "cpu"), encode_scores(frame))
     groups = [group for _, group in sorted(frame.groupby("query_id"))]
     expected = [average_precision([group["score"]], [group["relevant"]])[0] for group in groups]
-    np.testing.assert_allclose(RunStore(tmp_path).compute_per_query("a", "MAP"), expected, rtol=1e-14)
+    np.testing.assert_allclose(RunStore(tmp_path).compute_values("a", "MAP"), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["STS", "STS/STS12", "STS/STS12/a"])
@@ -148,14 +148,14 @@ def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_t
     mixed = encode_scores(frame.sample(frac=1, random_state=1))
     record.write_run_record(tmp_path, "test", entry("b", "test", 0.5, "cpu"), mixed)
     run_store = RunStore(tmp_path)
-    values = run_store.compute_per_query("a", name, "test")
-    np.testing.assert_array_equal(values, run_store.compute_per_query("b", name, "test"))
+    values = run_store.compute_values("a", name, "test")
+    np.testing.assert_array_equal(values, run_store.compute_values("b", name, "test"))
     assert len(values) == {"STS": 190, "STS/STS12": 70, "STS/STS12/a": 40}[name]  # ten stand in two sets
     groups = [own for query, own in frame.groupby("query_id") if name.removeprefix("STS/") in str(query)]
     if name != "STS":
         own = pd.concat(groups)
         expected = 100 * spearman(own["score"], own["relevant"])
-        assert run_store.compute_overall("a", name, "test") == pytest.approx(expected, abs=1e-9)
+        assert run_store.compute_values("a", name, "test").mean() == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["record.json", "test.json"])
@@ -191,5 +191,5 @@ def test_damaged_scores_are_one_line_that_names_the_file(tmp_path, damage):
     if damage == "no file":
         path.unlink()
     with pytest.raises(UserError, match="; expected ") as told:
-        RunStore(tmp_path).compute_per_query("a", METRIC)
+        RunStore(tmp_path).compute_values("a", METRIC)
     assert str(told.value).startswith(f"{path}: ")

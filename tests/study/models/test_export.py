@@ -21,10 +21,10 @@ from records.run_record import get_scores_path
 from study import api
 from study.config.schema import Study
 from study.export import main as export_command
-from study.folder.kept_models import is_model_kept
+from study.folder.kept_models import open_kept_models
 from study.folder.run_store import RunStore
 from study.models.chosen import list_chosen_runs, select_run
-from study.models.model_export import Export, compare_scores, export_models
+from study.models.model_export import Export, _export_runs, compare_scores
 from study.plan.analysis_plan import register_plan
 from study.scheduling.study_scheduler import StudyScheduler
 from study.suites.loader import load_one_study
@@ -88,7 +88,7 @@ def export(finished: Finished, folder: Path, seed: int | None = None, log: list[
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     run = select_run(finished.study, runs, seed)
     lines = [] if log is None else log
-    return export_models(finished.study, finished.analysis, [run], folder, COMMAND, lines.append)
+    return _export_runs(finished.study, finished.analysis, [run], folder, COMMAND, lines.append)
 
 
 def load(folder: Path) -> CrossEncoder:
@@ -101,8 +101,8 @@ def test_the_best_seed_of_each_system_is_kept(intact):
     assert len(kept) == 2
     for item in intact.scheduler.select_for_test().values():
         if item.name in ("BERT", "LS"):
-            values = [store.compute_overall(run.id, "R5@1") for run in item.runs]
-            assert is_model_kept(intact.study.folder, item.runs[int(np.argmax(values))].id)
+            values = [store.compute_values(run.id, "R5@1").mean() for run in item.runs]
+            assert open_kept_models(intact.study.folder).exists(item.runs[int(np.argmax(values))].id)
 
 
 def test_all_seeds_are_kept_on_request_and_none_without(world, original, tmp_path):
@@ -136,7 +136,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished, worl
     assert data.datasets == ["docstrings"]
     run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), None)
     (result,) = data.eval_results
-    own = RunStore(finished.study.folder).compute_overall(run.specification.id, "R5@1", "test")
+    own = RunStore(finished.study.folder).compute_values(run.specification.id, "R5@1", "test").mean()
     assert (result.dataset_name, result.dataset_split, result.metric_type) == ("docstrings", "test", "R5@1")
     assert result.metric_value == pytest.approx(own)
     assert f"\n- This model itself: R5@1 {own:.4f} on test\n" in card
@@ -228,7 +228,7 @@ def test_a_folder_of_results_is_enough_to_name_a_study(finished, world, tmp_path
 def test_an_ensemble_has_a_model_for_each_seed(finished, tmp_path):
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     folder = tmp_path / "ensemble"
-    export_models(finished.study, finished.analysis, runs, folder, "python -m study.export", lambda line: None)
+    _export_runs(finished.study, finished.analysis, runs, folder, "python -m study.export", lambda line: None)
     assert json.loads((folder / "ensemble.json").read_text("utf-8")) == {"models": ["seed-1", "seed-2"]}
     card = (folder / "README.md").read_text(encoding="utf-8")
     code = card.split("```python\n")[1].split("```")[0].replace("FOLDER", str(folder))
@@ -247,7 +247,7 @@ def test_a_model_with_other_scores_than_those_of_the_record_is_not_written(finis
     scores.loc[0, "score"] += 1e-2 * scores["score"].std()
     scores.to_parquet(path, index=False)
     with pytest.raises(MachineError, match="gives other scores than the study: they differ by at most") as caught:
-        export_models(finished.study, finished.analysis, [run], tmp_path / "model", "", lambda line: None)
+        _export_runs(finished.study, finished.analysis, [run], tmp_path / "model", "", lambda line: None)
     assert "rerun the same command" not in ": ".join(explain_error(caught.value))  # it would do the same again
     assert [*tmp_path.glob("model*")] == []
 
@@ -285,7 +285,7 @@ def test_other_weights_than_those_of_the_record_are_refused(finished, tmp_path):
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     other = runs[0]._replace(summary=runs[0].summary | {"weights": "0" * 64})
     with pytest.raises(MachineError, match="are not those of the study"):
-        export_models(finished.study, finished.analysis, [other], tmp_path / "model", "", lambda line: None)
+        _export_runs(finished.study, finished.analysis, [other], tmp_path / "model", "", lambda line: None)
     assert [*tmp_path.glob("model*")] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from records.plan import Plan
 from records.plan_file import read_plan
 from study.config.loader import Study, load_study
-from study.config.sources import list_shipped_studies
+from study.config.sources import list_shipped
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan, check_changes, register_plan
 from study.plan.diff import list_changed_settings
@@ -248,7 +248,7 @@ def test_a_plan_json_of_something_else_is_refused(tmp_path, content):
         register_plan(study(), MODEL, tmp_path)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in list_shipped_studies()])
+@pytest.mark.parametrize("name", [*list_shipped()])
 def test_the_analysis_understands_the_plan_of_every_shipped_study(name):
     plan = build_plan(load_study(name), MODEL)
     assert Plan.model_validate(plan).metric == plan["metric"]

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from study.config.loader import load_layered_study, load_study
-from study.config.sources import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites
+from study.config.sources import STUDIES_FOLDER, list_shipped
 from study.plan.analysis_plan import build_plan
 from study.plan.study_file import format_study_file, get_model_label, make_portable, write_study_file
 from study.suites.loader import load_suite
@@ -15,11 +15,11 @@ from trainables.specs.sentence_encoder import EncoderTaskSettings
 from trainables.utils.errors import UserError
 
 
-@pytest.mark.parametrize("name", [name for name, _ in [*list_shipped_studies(), *list_shipped_suites()]])
+@pytest.mark.parametrize("name", [*list_shipped(), *list_shipped(suites=True)])
 def test_the_copy_of_a_shipped_study_has_the_same_plan(name, monkeypatch):
     for variable in re.findall(r"\$\{(\w+)\}", (STUDIES_FOLDER / f"{name}.toml").read_text("utf-8")):
         monkeypatch.setenv(variable, f"data/{variable}")
-    is_single = name in dict(list_shipped_studies())
+    is_single = name in list_shipped()
     studies = [load_study(name)] if is_single else [each.study for each in load_suite(name).studies]
     for study in studies:
         copy = load_layered_study([("copy", tomllib.loads(format_study_file(study)))], is_draft=True)

@@ -10,7 +10,7 @@ import pytest
 
 from records.suite_plan import SuitePlan
 from study.config.loader import load_study
-from study.config.sources import STUDIES_FOLDER, list_shipped_studies, list_shipped_suites
+from study.config.sources import STUDIES_FOLDER, list_shipped
 from study.config.systems import get_systems
 from study.run import main
 from study.suites.loader import Suite, load_suite
@@ -22,11 +22,11 @@ from tests.sts import write_sentences, write_sts
 ROOT = Path(__file__).parents[3]
 TEXTS = ROOT / "examples" / "own_text"
 PAGE = ROOT / "docs" / "results" / "reproduce.md"
-SUITES = [name for name, _ in list_shipped_suites()]
+SUITES = [*list_shipped(suites=True)]
 OWN_SUITES = ["evidence-curriculum", "evidence-losses", "evidence-noise", "evidence-smoothing", "label-noise"]
 """Suites that reproduce no publication, and need no GPU."""
 PAPER_SUITES = [name for name in SUITES if name not in OWN_SUITES]
-STUDIES = [name for name, _ in list_shipped_studies()]
+STUDIES = [*list_shipped()]
 PUBLISHED = {
     f"{path.stem}.{name}" for path in PUBLISHED_FOLDER.glob("*.toml") for name in tomllib.loads(path.read_text())
 }
