@@ -22,7 +22,7 @@ from analysis.readers.source import open_results
 from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
 from tests.analysis.builders import STATISTICS, Made, plan_of, queries_of, scores, study_runs, write_records
-from tests.analysis.online import client, log, log_run, log_study
+from tests.analysis.logged import client, log, log_run, log_study
 from tests.analysis.searching import told
 from trainables.utils.errors import UserError
 from wandb_server import Server
