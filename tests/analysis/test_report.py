@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import figures
 from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
 from analysis.export.report_folder import stage_report
@@ -19,6 +18,7 @@ from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import render_latex, render_markdown, render_text
 from analysis.rendering.study import build_document
 from analysis.report import main, write_report
+from tests.analysis import builders
 from tests.analysis.builders import Made, analyse, plan_of, report_of, scores, study_runs, write_records, write_texts
 from tests.study.command import light
 from trainables.utils.errors import UserError
@@ -260,7 +260,7 @@ def test_a_folder_with_a_figure_of_that_name_but_no_report_is_left_alone(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, name = tmp_path / "thesis", "effects.png"
-    monkeypatch.setattr(figures, "draw_figures", lambda _, staging: [(staging / name).touch() or name])
+    builders.leave_figures_empty(monkeypatch, "effects")
     folder.mkdir()
     (folder / name).write_text("mine")
     assert main([str(study), "--output", str(folder)]) == 2
