@@ -1,4 +1,4 @@
-"""Makes a synthetic study and writes its records; `tests.analysis.offline` writes the same runs to W&B."""
+"""Makes a synthetic study and writes its records; `tests.analysis.logged` writes the same runs to W&B."""
 
 import copy
 import json
@@ -273,7 +273,7 @@ def report_of(folder: Path, runs: list[Made], **changes: Any) -> Report:
 def write_texts(results: Results, folder: Path) -> Report:
     """Write a report without figures, which take longest."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "draw_figures", lambda *_: [])
+        leave_figures_empty(patch)
         return write_report(results, folder)
 
 
@@ -282,6 +282,18 @@ def content_of(results: Results) -> tuple[object, ...]:
     queries = None if results.queries is None else results.queries.to_csv()
     runs = [(run.id, run.config, run.summary, run.history) for run in results.runs]
     return results.plan, results.plan_hash, runs, results.search, queries, results.statistics, results.setup
+
+
+def leave_figures_empty(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let reports have empty figures of these names instead of their own."""
+
+    def draw(_: ReportData, folder: Path) -> list[str]:
+        for name in names:
+            (folder / f"{name}.png").touch()
+            (folder / f"{name}.svg").touch()
+        return list(names)
+
+    patch.setattr(figures, "draw_figures", draw)
 
 
 def get_comparison(analysis: ReportData, system: str, baseline: str) -> Comparison:

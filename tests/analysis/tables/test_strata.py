@@ -16,6 +16,7 @@ from analysis.report import write_report
 from analysis.stats.paired_tests import estimate_all
 from analysis.tables.main import ReportData
 from analysis.tables.strata import COLUMNS, compute_interval
+from tests.analysis import builders
 from tests.analysis.builders import analyse, plan_of, queries_of, scores, study_runs, write_records, write_texts
 from trainables.utils.errors import UserError
 
@@ -125,7 +126,8 @@ def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
     assert "exploratory. " not in (tmp_path / "report" / "report.html").read_text()
 
 
-def test_an_earlier_reports_strata_are_removed(tmp_path: Path) -> None:
+def test_an_earlier_reports_strata_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builders.leave_figures_empty(monkeypatch, "strata")
     runs = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path, plan_of(runs, seeds=[1]), runs, queries=QUERIES)
     assert {"strata.csv", "strata.png", "strata.svg"} < set(write_report(read_records(tmp_path), tmp_path / "r").files)

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,8 @@ from study.plan.analysis_plan import build_plan, register_plan
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.workflows.dry_run import build_preview
-from tests.study.driving import RESOLVED, empty_folder
+from tests.study import scored
+from tests.study.driving import RESOLVED, empty_folder, names
 from tests.study.scored import Strength, conduct, scheduler, study
 
 FRESH = tuple(range(101, 113))
@@ -91,27 +93,33 @@ def test_the_report_of_a_study_that_waits_for_a_group_is_that_of_the_last_look(t
     assert first == later
 
 
-def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path, monkeypatch):
-    """A look without all its scores is not taken: the failed run is tried again by the next start."""
-    import tests.study.scored as scored
+def conduct_with_a_failure(made: StudyScheduler, variant: str, seed: int) -> list[TrialRequest]:
+    """Runs a study in which smoothing does not help and a run fails."""
+    write = scored.write
 
     def fail_once(folder: Path, request: TrialRequest, quality: Strength) -> None:
         labels = request.labels
-        if (labels["variant"], labels["seed"], request.split) != ("WSLS", 106, "dev"):
+        if (labels["variant"], labels["seed"]) == (variant, seed):
+            entry = {"id": labels["specification_id"], "state": "failed", "config": labels, "summary": {"error": "so"}}
+            record.write_run_record(folder, request.split, {**entry, "history": []}, None)
+        else:
             write(folder, request, quality)
 
-    write = scored.write
-    monkeypatch.setattr(scored, "write", fail_once)
+    with patch.object(scored, "write", fail_once):
+        return conduct(made, gain(0.0))
+
+
+def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path):
+    """A look without all its scores is not taken: the failed run is tried again by the next start."""
     made = sequential(tmp_path)
-    started = conduct(made, gain(0.0))
+    started = conduct_with_a_failure(made, "WSLS", 106)
     assert seeds_used(started, "train") == list(FRESH[:8])
     assert made.is_finished
-    monkeypatch.setattr(scored, "write", write)
     again = conduct(sequential(tmp_path), gain(0.0))
     assert seeds_used([*started, *again], "test") == list(FRESH)
 
 
-@settings.get_profile("costly")
+@settings(settings.get_profile("costly"), max_examples=2)
 @given(st.integers(0, 99), st.lists(st.integers(10, 60), min_size=1, max_size=3), st.sampled_from([0.0, 0.35, 3.0]))
 @example(seed=0, kills=[60, 40], size=0.0)  # killed after two looks of three
 def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, size):
@@ -130,10 +138,6 @@ def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, siz
         restarted = sequential(other)
         assert restarted.is_finished
         assert restarted.select_for_test() == whole.select_for_test()
-
-
-def names(started: list[TrialRequest]) -> list[tuple[str, str]]:
-    return sorted((r.trial.specification.id, r.trial.action) for r in started)
 
 
 def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path):
@@ -176,22 +180,9 @@ def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_r
     assert not any("incomplete" in note for note in collect_notes(own))
 
 
-def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path, monkeypatch):
-    import tests.study.scored as scored
-
-    def fail_once(folder: Path, request: TrialRequest, quality: Strength) -> None:
-        labels = request.labels
-        if (labels["variant"], labels["seed"]) == ("LS", 2):
-            entry = {"id": labels["specification_id"], "state": "failed", "config": labels, "summary": {"error": "so"}}
-            record.write_run_record(folder, request.split, {**entry, "history": []}, None)
-        else:
-            write(folder, request, quality)
-
+def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path):
     parts = SERVING | {"confirm": {"seeds": (1, 2, 101, 102), "group_size": 2}}
-    write = scored.write
-    monkeypatch.setattr(scored, "write", fail_once)
-    conduct(sequential(tmp_path, **parts), gain(0.0))
-    monkeypatch.setattr(scored, "write", write)
+    conduct_with_a_failure(sequential(tmp_path, **parts), "LS", 2)
     last = sequential(tmp_path, **parts)
     conduct(last, gain(0.0))
     assert [look.seeds for look in last.looks.taken] == [2, 4]
