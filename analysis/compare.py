@@ -24,13 +24,13 @@ from typing import get_args
 
 import pandas as pd
 
-from analysis.checks.collapsed import find_outlying_seeds, name_outlying_seeds
+from analysis.checks.collapsed_seeds import find_outlying_seeds, name_outlying_seeds
 from analysis.checks.ranks import rank_systems
 from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.readers.evaluated_runs import parse_runs, read_runs
 from analysis.readers.score_files import read_score_file
-from analysis.rendering.compared import format_result
+from analysis.rendering.result_table import format_result
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds

@@ -25,16 +25,16 @@ import pandas as pd
 
 from analysis import figures
 from analysis.comparisons.result import build_comparisons_frame
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.export import optuna as optuna_file
 from analysis.export.report_folder import stage_report
-from analysis.readers.results import open_results
+from analysis.readers.study_reader import open_results
 from analysis.readers.wandb_server import PREFIX, ProjectAddress, ServerError
 from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
-from analysis.suites.report import SuiteReport, write_suite_report
-from analysis.suites.results import is_suite_folder, open_suite
+from analysis.suites.suite_report import SuiteReport, write_suite_report
+from analysis.suites.suite_results import is_suite_folder, open_suite
 from analysis.tables.frames import build_runs_frame, build_scores_frame, build_systems_frame
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors

@@ -28,7 +28,7 @@ from study.config.spaces import make_system_space
 from study.config.systems import get_baseline
 from study.execution.resolve import resolve_study
 from study.scheduling.trials import ConfigurationFactory
-from study.suites.loader import load_one_study
+from study.suites.suite_loader import load_one_study
 from trainables.metrics import recall_at
 from trainables.rankers.ranker_backend import precompute
 from trainables.rankers.ranker_run import RankerData, RankerRun

@@ -1,4 +1,4 @@
 """The search spaces of studies, for each trainable, and the Optuna search over them, averaged over seeds.
 
-`search` asks Optuna for configurations and reports their means; `registry` lists the types of studies.
+`search` asks Optuna for configurations and reports their means; `study_type` lists the types of studies.
 """

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from search_spaces.samplers import SAMPLERS
+from search_spaces.search_samplers import SAMPLERS
 from search_spaces.space import Grid, Params, SystemSpace
 from trainables.utils.random import derive_seed
 from trainables.utils.system import use_one_thread
@@ -35,7 +35,7 @@ class SeedAveragedSearch:
         space: space of the system.
         n_configurations: number of distinct configurations to try, at most all of the space.
         round_size: configurations per round.
-        sampler: name in `search_spaces.samplers.SAMPLERS`; "grid" takes the configurations in their own order.
+        sampler: name in `search_spaces.search_samplers.SAMPLERS`; "grid" takes the configurations in their own order.
         seed: seed of the sampler.
         direction: direction of the metric.
 

@@ -18,7 +18,7 @@ from pydantic import (
     field_validator,
 )
 
-from search_spaces.samplers import SAMPLERS
+from search_spaces.search_samplers import SAMPLERS
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_setting_type
 from trainables.utils.base_settings import AtLeastTwo, PositiveInt, PositiveNumber, Settings
 from trainables.utils.registry import PLUGINS_HINT

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
-from search_spaces.curriculum import DEFAULTS, PARAM_NAMES
+from search_spaces.curriculum_params import DEFAULTS, PARAM_NAMES
 from trainables.losses import DEFAULT_TEMPERATURE, has_temperature
 from trainables.smoothing.schedules import Variant, get_defaults
 

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, overload
 from analysis.report import report
 from study.config.loader import load_study
 from study.config.schema import Study
-from study.suites.loader import Suite, load_one_study
-from study.suites.loader import load_suite as _load_suite
 from study.suites.preview import build_suite_preview
+from study.suites.suite_loader import Suite, load_one_study
+from study.suites.suite_loader import load_suite as _load_suite
 from study.utils.console import print_line
 from study.workflows.dry_run import Preview, build_preview
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.report import Report
-    from analysis.suites.report import SuiteReport
+    from analysis.suites.suite_report import SuiteReport
 
 __all__ = ["export", "load", "load_suite", "plan", "prepare", "report", "rerank", "run"]
 
@@ -123,7 +123,7 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
         study.utils.error_text.IncompleteError: a system has no complete test result.
     """
     if isinstance(study, Suite):
-        from study.suites.run import run_suite
+        from study.suites.run_suite import run_suite
 
         return run_suite(study, time.monotonic())
     from study.workflows.session import run_study

@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from study.suites.loader import load_one_study
+from study.suites.suite_loader import load_one_study
 from study.utils.console import print_line
 from study.wandb_sweeps.sweep_export import StudyReference
 from trainables.utils.cli import Parser, report_errors

@@ -114,7 +114,7 @@ def _export_system(study_name: str, system: str, overrides: Sequence[str], place
     """Write the model of a system's best seed to a folder, and return the folder."""
     _silence_libraries()
     from study.models.model_export import export_system
-    from study.suites.loader import load_one_study
+    from study.suites.suite_loader import load_one_study
 
     export = export_system(load_one_study(study_name, overrides), system, place / system, "", print_line)
     print_line(f"{export.runs[0].label}: {export.check}")
@@ -126,8 +126,8 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
     from trainables.exchange.classifier import load_classifier
     from trainables.models.scoring import Precision
     from trainables.reranking.job import Job, Workers, rerank
-    from trainables.reranking.local import LocalWorkers
-    from trainables.reranking.models import resolve_models
+    from trainables.reranking.local_workers import LocalWorkers
+    from trainables.reranking.resolved_models import resolve_models
     from trainables.specs.environment import detect_environment, is_bf16_faster
 
     models, out = resolve_models(model), Path(options.out).expanduser().absolute()

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from study.config.loader import Study, list_known_keys, load_study
 from study.config.sources import list_shipped, split_arguments
-from study.suites.loader import Suite, is_suite, load_suite
+from study.suites.suite_loader import Suite, is_suite, load_suite
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError, format_redacted_traceback
 from trainables.utils.cli import Parser, explain_error, print_escaped, report_errors
@@ -99,11 +99,11 @@ class _Command:
             for each in suite.studies:
                 _export_trec(each.study.folder, Path(options.export_trec).expanduser() / each.key)
         elif options.prepare:
-            from study.suites.run import prepare_suite_data
+            from study.suites.run_suite import prepare_suite_data
 
             prepare_suite_data(suite)
         else:
-            from study.suites.run import run_suite
+            from study.suites.run_suite import run_suite
 
             run_suite(suite, self._start_time)
 
@@ -218,7 +218,7 @@ def _export_sweeps(study: Study, name: str | None, overrides: Sequence[str], fol
 
 def _export_trec(results: Path, folder: Path) -> None:
     from analysis.export.trec import export_trec
-    from analysis.readers.results import read_records
+    from analysis.readers.study_reader import read_records
 
     if not (results / "plan.json").is_file():
         raise UserError("--export-trec", f"no results in {results}", "a study that has been run")

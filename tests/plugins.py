@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from search_spaces.registry import STUDY_TYPES
+from search_spaces.study_type import STUDY_TYPES
 from study.config import study_class
 from tests.study.command import environment
 from trainables.curriculum import DIFFICULTY_SCORES, PACING

@@ -27,9 +27,9 @@ from trainables.curriculum.sampler import Curriculum
 from trainables.data.query_groups import QueryGroups
 from trainables.models.dropout import Dropout
 from trainables.sentence_encoders import encoder_trainer as encoder_training
-from trainables.specs.base import Environment
 from trainables.specs.checkpoint_chain import checkpoint_key
 from trainables.specs.ranker import RankerTrainingSettings
+from trainables.specs.run_spec import Environment
 from trainables.training.batching import BatchSampler
 from trainables.utils.hashing import hash_json
 

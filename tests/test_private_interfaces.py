@@ -116,7 +116,7 @@ USES = {
             optuna: storages.RDBStorage("sqlite://").engine, storages.RDBStorage("sqlite://").remove_session
             optuna: Study.set_metric_names
         """,
-        "search_spaces/samplers.py": """
+        "search_spaces/search_samplers.py": """
             optuna.samplers: inspect.signature(TPESampler).parameters["multivariate"]
             optuna.samplers: inspect.signature(TPESampler).parameters["group"]
             optuna.samplers: inspect.signature(TPESampler).parameters["constant_liar"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.comparisons.declared import make_settings
 from analysis.data.configurations import Configuration
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison, ComparisonFamily, compare_family
 from analysis.stats.paired_tests import differences_or_none
 from records.plan import Plan

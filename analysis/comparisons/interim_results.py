@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from analysis.comparisons.declared import Evaluate, build_family, make_evaluate, make_settings
 from analysis.data.configurations import Configuration
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test
 from records.plan import Plan

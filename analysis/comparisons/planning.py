@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from analysis.data.configurations import collect_configurations
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.pooled import MAX_SEEDS, compute_pooled_df
 from analysis.stats.power import minimum_detectable_effect

@@ -7,8 +7,8 @@ import pandas as pd
 
 from analysis.checks.ranks import RankedSystem
 from analysis.data.score_table import ScoreTable
-from analysis.stats.collapsed import OutlyingRun
 from analysis.stats.comparison import Comparison, ComparisonSettings
+from analysis.stats.outlying_runs import OutlyingRun
 from analysis.stats.variance_components import VarianceComponents
 
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from analysis.data.results import Results
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
+from analysis.data.study_results import Results
 from records.plan import Plan
 from trainables.metrics import RERANKING_NOTE, describe_retrieval
 

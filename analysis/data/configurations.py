@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.data.results import Results
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
 from analysis.data.same_queries import check_same_queries
+from analysis.data.study_results import Results
 from records.plan import Phase, Plan
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
 from records.plan import Plan
 from records.scores import GradedPairs
 from trainables.utils.errors import UserError

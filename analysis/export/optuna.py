@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from records.plan import Plan
 from records.search_log import ParamValue, Proposal, SystemSearchLog
 from trainables.metrics import LOWER_IS_BETTER

@@ -18,8 +18,8 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from analysis.data.results import Results
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
+from analysis.data.study_results import Results
 from trainables.utils.errors import UserError
 from trainables.utils.files import remove_stale_files, write_folder_atomically
 

@@ -5,9 +5,9 @@
 
 import math
 
-from analysis.data.cost import compute_cost, compute_run_seconds
-from analysis.data.results import Results
-from analysis.data.run import Run
+from analysis.data.measured_cost import compute_cost, compute_run_seconds
+from analysis.data.recorded_run import Run
+from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData
 from records.plan import Plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import compared, effects, learning_curves, reliability, smoothing, strata
+from analysis.figures import compared_values, effects, learning_curves, reliability, smoothing, strata_panels
 from analysis.figures.style import COLOURS, save_figures, subplots
 from analysis.tables.main import ReportData
 
@@ -43,12 +43,12 @@ def plot_weak_labels(analysis: ReportData) -> Any:
 
 FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "effects": effects.plot_effects,
-    "compared": compared.plot_compared_values,
+    "compared": compared_values.plot_compared_values,
     "learning_curves": learning_curves.plot_learning_curves,
     "epsilon": smoothing.plot_strength_sensitivity,
     "weak_labels": plot_weak_labels,
     "reliability": reliability.plot_reliability,
-    "strata": strata.plot_strata,
+    "strata": strata_panels.plot_strata,
 }
 """Name of the files -> function that plots the figure."""
 FIGURE_FILES = [f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")]

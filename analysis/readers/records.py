@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
 from records.json_files import read_intact_object
 from records.run_record import (
     SPLITS,

@@ -8,7 +8,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
 from analysis.readers.wandb_offline import WandbRunData
 from analysis.readers.wandb_server import Connection, ProjectAddress
 from records.queries import QUERIES_FILE as QUERIES

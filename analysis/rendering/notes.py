@@ -1,6 +1,6 @@
 """Notes of the report: what is incomplete, exploratory, left out or stopped early."""
 
-from analysis.checks.collapsed import describe_outlying_run
+from analysis.checks.collapsed_seeds import describe_outlying_run
 from analysis.data.cautions import list_cautions
 from analysis.data.configurations import describe_dev_choice
 from analysis.tables.dev_only import is_untested

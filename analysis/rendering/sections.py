@@ -3,8 +3,8 @@
 from analysis.checks import ranks
 from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import describe_dev_choice, format_score
-from analysis.data.cost import compute_run_seconds
-from analysis.data.run import Run
+from analysis.data.measured_cost import compute_run_seconds
+from analysis.data.recorded_run import Run
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_p_value
 from analysis.rendering.interim_section import build_interim_section
 from analysis.stats.comparison import Comparison

@@ -1,8 +1,8 @@
 """Summary of the report: what was compared, what won, how sure that is, and what it cost."""
 
-from analysis.checks.collapsed import describe_outlying_run
+from analysis.checks.collapsed_seeds import describe_outlying_run
 from analysis.comparisons.declared import select_headline_comparisons
-from analysis.data.cost import compute_cost
+from analysis.data.measured_cost import compute_cost
 from analysis.rendering.cells import format_p_value
 from analysis.rendering.conclusion import write_conclusion
 from analysis.stats.comparison import Comparison

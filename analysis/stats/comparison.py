@@ -115,7 +115,7 @@ class Comparison:
             system and the baseline have the same value everywhere; not compared if a side is incomplete.
         split: split of the scores, if it is not the test split.
         outlying_seeds: `system` and `seed` of the two sides' runs that are far from the system's other seeds, and
-            whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed`.
+            whether they are worse (`looks_collapsed`); see `analysis.checks.collapsed_seeds`.
         looks: tests at the looks of a sequential study; empty in any other. Corrected p-values, interval and verdict
             are then over the looks, see `analysis.stats.interim_tests`; the other numbers are those of the last look.
         estimate: estimate of the headline test. It is not in the JSON.

@@ -10,7 +10,7 @@ from analysis.stats.equivalence import Verdict, decide_verdict, tost
 from analysis.stats.estimate import Estimate, TestResult
 from analysis.stats.multiple_testing import adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_all
-from analysis.suites.results import SuiteResults
+from analysis.suites.suite_results import SuiteResults
 from analysis.tables.main import ReportData, build_report_data
 from records.scores import read_scores
 from records.suite_plan import PlannedStudy, SuitePlan

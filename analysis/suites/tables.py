@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
-from analysis.data.cost import compute_cost
+from analysis.data.measured_cost import compute_cost
 from analysis.rendering.cells import QUERIES_BONFERRONI, format_p_value
 from analysis.suites.comparisons import (
     AverageComparison,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from analysis.checks.collapsed import find_outlying_seeds
+from analysis.checks.collapsed_seeds import find_outlying_seeds
 from analysis.data.configurations import Configuration
-from analysis.stats.collapsed import OutlyingRun
+from analysis.stats.outlying_runs import OutlyingRun
 from analysis.tables.section import MAX_COLUMNS, Section
 from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER

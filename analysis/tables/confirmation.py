@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.stats.estimate import TestResult
 from analysis.stats.paired_tests import differences_or_none, estimate_all
 from analysis.tables.section import Section

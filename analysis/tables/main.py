@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from analysis.checks.collapsed import name_outlying_seeds
+from analysis.checks.collapsed_seeds import name_outlying_seeds
 from analysis.checks.ranks import RankedSystem
 from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
@@ -15,9 +15,9 @@ from analysis.data.configurations import (
     count_seeds_of_pruned,
     mean_and_std,
 )
-from analysis.data.results import Results
-from analysis.stats.collapsed import OutlyingRun
+from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison, Target
+from analysis.stats.outlying_runs import OutlyingRun
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.by_seed import build_seed_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.data.cautions import count_machines
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.tables.section import Section
 
 _LEGEND = (

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.configurations import Configuration
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.stats.paired_tests import differences_or_none, estimate_over_both, estimate_over_queries
-from analysis.tables.query_groups import MAX_GROUPS, MIN_QUERIES, QueryAttribute, group_queries
+from analysis.tables.query_strata import MAX_GROUPS, MIN_QUERIES, QueryAttribute, group_queries
 from analysis.tables.section import Section
 from records.plan import Plan
 from records.queries import QUERIES_FILE

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.stats.collapsed import find_outlying_runs
+from analysis.stats.outlying_runs import find_outlying_runs
 from benchmarks.statistics.simulation import print_header, print_row, run_with_count
 from trainables.utils.arrays import Bools, Floats
 

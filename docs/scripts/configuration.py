@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
-from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
+from search_spaces.study_type import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.workflows.choices import CHOICES
 from trainables.utils.base_settings import MAX_COUNT
 from trainables.utils.cli import print_escaped

@@ -16,11 +16,11 @@ import pandas as pd
 
 from analysis.comparisons.declared import make_settings
 from analysis.data.configurations import count_seeds_of_pruned
-from analysis.data.cost import compute_cost
-from analysis.data.results import Results, per_query
+from analysis.data.measured_cost import compute_cost
 from analysis.data.score_table import build_score_table
-from analysis.readers.results import open_results
+from analysis.data.study_results import Results, per_query
 from analysis.readers.score_files import read_score_file
+from analysis.readers.study_reader import open_results
 from analysis.rendering.conclusion import write_conclusion
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds

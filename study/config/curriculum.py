@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from search_spaces.curriculum import DEFAULTS, PARAM_NAMES, check_pacing
+from search_spaces.curriculum_params import DEFAULTS, PARAM_NAMES, check_pacing
 from search_spaces.search_settings import Shares, check_distinct, check_increasing, expect
 from trainables.curriculum.curriculum_settings import DifficultyWords
+from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.curriculum.pacing import PACING
-from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.specs.base import Epochs
+from trainables.specs.run_spec import Epochs
 from trainables.utils.base_settings import Settings
 from trainables.utils.registry import PLUGINS_HINT
 

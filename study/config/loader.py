@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
+from search_spaces.study_type import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.config.paths import find_unusable_paths
 from study.config.schema import Study
 from study.config.sources import (
@@ -34,7 +34,7 @@ from study.config.spaces import draw_fresh_seeds, get_seed_count
 from study.config.study_class import get_study_class
 from study.config.systems import CURRICULUM_PATTERN
 from trainables.smoothing.schedules import SETTINGS
-from trainables.specs.base import BaseTaskSettings
+from trainables.specs.run_spec import BaseTaskSettings
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
 from trainables.utils.plugins import load_plugins

@@ -12,7 +12,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, SerializeAsAny
 
-from search_spaces.registry import DEFAULT_STUDY_TYPE, StudyType, get_study_type
 from search_spaces.search_settings import (
     AnalysisSettings,
     ConfirmSettings,
@@ -21,8 +20,9 @@ from search_spaces.search_settings import (
     check_distinct,
     expect,
 )
+from search_spaces.study_type import DEFAULT_STUDY_TYPE, StudyType, get_study_type
 from study.config.curriculum import CurriculumSearch
-from trainables.specs.base import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
+from trainables.specs.run_spec import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
 from trainables.utils.base_settings import PositiveInt, PositiveNumber, Proportion, Settings
 
 TrackingMode = Literal["offline", "online", "disabled"]

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
 from search_spaces.search_settings import check_distinct, expect
+from search_spaces.study_type import DEFAULT_STUDY_TYPE, get_study_type
 from study.config.schema import Study
 from study.config.validation import find_config_errors
 from trainables.utils.plugins import LOADED
@@ -25,7 +25,7 @@ def get_study_class(trainable: str = DEFAULT_STUDY_TYPE) -> type[Study]:
     """Return the study class of a trainable.
 
     Args:
-        trainable: name of the trainable, a key of `search_spaces.registry.STUDY_TYPES`.
+        trainable: name of the trainable, a key of `search_spaces.study_type.STUDY_TYPES`.
 
     Raises:
         ValueError: if there is no such trainable.

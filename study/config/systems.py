@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from search_spaces.space import Grid, has_param
 from study.config.schema import Study
-from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
 
 CURRICULUM_PATTERN = re.compile(r"(?:[\w-]+-)?CL(?:-\w+)?")
 """Pattern of the names of systems with a curriculum."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from study.config.schema import Study
 from study.config.validation import find_training_errors
-from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.plugin import PreparedData
+from trainables.specs.run_spec import BaseTrainingSettings
 from trainables.utils.errors import UserError
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from search_spaces.curriculum import PARAM_NAMES
+from search_spaces.curriculum_params import PARAM_NAMES
 from search_spaces.space import Grid, Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from search_spaces.registry import ConfigError
+from search_spaces.study_type import ConfigError
 from study.config.schema import Study
 from study.config.spaces import chooses_by_scores, count_configurations, count_proposals
 from study.config.systems import (
@@ -13,7 +13,7 @@ from study.config.systems import (
     list_default_comparisons,
 )
 from trainables.smoothing.schedules import get_defaults
-from trainables.specs.base import BaseTrainingSettings
+from trainables.specs.run_spec import BaseTrainingSettings
 from trainables.utils.base_settings import MAX_COUNT
 
 _MAX_CONFIGURATIONS = 100_000

@@ -17,8 +17,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from study.config.loader import Study
 from study.execution.slots import Node, count_trials_per_node, get_trial_resources
 from study.utils import error_text
-from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
+from trainables.specs.run_spec import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
 
 Answer = TypeVar("Answer")

@@ -10,9 +10,9 @@ from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
 from trainables.models.pretrained import check_model_settings, hash_model_files, resolve_model_path
-from trainables.specs.base import BaseTrainingSettings, Environment
 from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
 from trainables.specs.plugin import PreparedData
+from trainables.specs.run_spec import BaseTrainingSettings, Environment
 
 
 def resolve_study(

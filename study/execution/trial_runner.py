@@ -6,7 +6,7 @@ from typing import Any
 
 from study.execution.checkpoint_evictor import CheckpointEvictor
 from study.execution.progress import ProgressReporter
-from study.folder.remote import RemoteRecords
+from study.folder.remote_records import RemoteRecords
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.tracking import WandbLogger

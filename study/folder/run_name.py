@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from search_spaces import curriculum
-from search_spaces.registry import DEFAULT_STUDY_TYPE, get_study_type
+from search_spaces import curriculum_params
+from search_spaces.study_type import DEFAULT_STUDY_TYPE, get_study_type
 from trainables.smoothing.schedules import SETTINGS
 
-_PUBLISHED_VALUES = {name: curriculum.DEFAULTS[name] for name in ("delta", "duration")}
+_PUBLISHED_VALUES = {name: curriculum_params.DEFAULTS[name] for name in ("delta", "duration")}
 """Values of the curriculum settings that Penha and Hauff (2020) do not vary."""
 
 

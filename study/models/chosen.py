@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.tables.main import ReportData, build_report_data
 from records.plan_file import PLAN_FILE
 from study.config.schema import Study
@@ -13,7 +13,7 @@ from study.folder.run_store import RunStore
 from study.scheduling.choice import select_best_run
 from study.scheduling.trials import build_trial
 from trainables.models.pretrained import hash_model_files, resolve_model_path
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import UserError
 

@@ -19,7 +19,7 @@ from study.models.chosen import ChosenRun, list_chosen_runs, make_trial, read_fi
 from study.models.weights import load_final_weights
 from study.plan.study_file import get_model_label
 from trainables.models.pretrained import read_licence
-from trainables.reranking.models import ENSEMBLE_FILE
+from trainables.reranking.resolved_models import ENSEMBLE_FILE
 from trainables.specs.plugin import ExportedModel, get_trainable
 from trainables.specs.trial import TrialSpec
 from trainables.utils.arrays import Floats

@@ -8,10 +8,10 @@ from records.run_record import read_run_record
 from study.config.schema import Study
 from study.folder.kept_models import MODELS_FOLDER, open_kept_models
 from study.models.chosen import ChosenRun, make_trial
-from trainables.specs.base import RunSpec
 from trainables.specs.checkpoint_chain import checkpoint_key
 from trainables.specs.environment import detect_environment
 from trainables.specs.plugin import get_trainable
+from trainables.specs.run_spec import RunSpec
 from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
 from trainables.training.checkpoints import CheckpointStore

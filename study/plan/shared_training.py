@@ -14,8 +14,8 @@ from study.config.spaces import count_configurations, count_proposals, make_syst
 from study.config.systems import get_systems
 from study.plan.run_counts import count_runs
 from trainables.smoothing.schedules import compute_switch_instances
-from trainables.specs.base import BaseSmoothing
 from trainables.specs.checkpoint_chain import Segment, split_into_segments
+from trainables.specs.run_spec import BaseSmoothing
 
 
 class Bounds(NamedTuple):
@@ -34,7 +34,7 @@ def count_distinct_instances(variants: Iterable[BaseSmoothing], total: int, batc
         batch_size: instances per batch.
 
     Example:
-        >>> from search_spaces.registry import get_study_type
+        >>> from search_spaces.study_type import get_study_type
         >>> study_type = get_study_type("cross-encoder")
         >>> smoothed = study_type.make_smoothing("LS", {"epsilon": 0.2})
         >>> switched = study_type.make_smoothing("T-LS", {"epsilon": 0.2, "switch": 0.5})

@@ -9,7 +9,7 @@ from records.run_record import Split
 from study.folder.run_store import RunStore
 from study.scheduling.trials import PlannedConfiguration
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 from trainables.utils.arrays import Floats
 
 

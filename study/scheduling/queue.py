@@ -12,7 +12,7 @@ from itertools import count
 from typing import NamedTuple
 
 from study.scheduling.trials import TrialRequest
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 
 RunCheckpoints = tuple[tuple[int, str], ...]
 """Instances and keys of the checkpoints of a run, in the order of training."""

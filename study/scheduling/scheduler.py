@@ -14,8 +14,8 @@ from study.scheduling.queue import RunCheckpoints, TrialQueue
 from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs, TrialRequest
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.difficulty.cache import Action, get_difficulty_path
-from trainables.specs.base import RunSpec
 from trainables.specs.checkpoint_chain import checkpoint_key, plan_checkpoints
+from trainables.specs.run_spec import RunSpec
 from trainables.utils.checksums import is_intact
 
 

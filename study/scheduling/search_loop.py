@@ -11,7 +11,7 @@ from study.scheduling.choice import collect_per_query, compute_mean, compute_mea
 from study.scheduling.racing import FIRST_ROUND_SEEDS, find_pruned
 from study.scheduling.trials import PlannedConfiguration
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 from trainables.utils.hashing import hash_json
 
 

@@ -26,7 +26,7 @@ from study.scheduling.search_loop import SystemSearch
 from study.scheduling.sweep_trials import freeze_sweep_trials, read_frozen_ids
 from study.scheduling.trials import PlannedConfiguration, ResolvedInputs, TrialRequest, get_role
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 from trainables.storage.base import RESUME_FOLDER
 from trainables.utils.arrays import Floats
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from records.run_record import Split
-from search_spaces.curriculum import DEFAULTS
+from search_spaces.curriculum_params import DEFAULTS
 from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.systems import UNTRAINED, get_baseline, get_systems
-from study.scheduling.plugins import list_plugins
+from study.scheduling.used_plugins import list_plugins
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
-from trainables.specs.base import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
+from trainables.specs.run_spec import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
 from trainables.specs.trial import TrialSpec
 from trainables.utils.hashing import hash_json
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from study.suites.loader import Suite, name_study
-from study.suites.plan import check_suite_folder
+from study.suites.joint_plan import check_suite_folder
+from study.suites.suite_loader import Suite, name_study
 from study.workflows.dry_run import Preview, build_preview, estimate_wall_hours, format_bounds, format_duration
 
 _UNKNOWN = "unknown"

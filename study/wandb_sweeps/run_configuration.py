@@ -27,7 +27,7 @@ from study.utils.live_view import LiveView
 from study.wandb_sweeps.agent_run import open_agent_run
 from study.workflows.open_study import OpenStudy, open_study
 from study.workflows.session import flush_wandb, make_tracking, run_trials, upload_records
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 from trainables.storage import open_storage
 from trainables.storage.base import RESUME_FOLDER
 from trainables.storage.leases import Leases

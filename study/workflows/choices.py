@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from search_spaces.registry import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
-from search_spaces.samplers import SAMPLERS
+from search_spaces.search_samplers import SAMPLERS
+from search_spaces.study_type import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.config.sources import list_shipped
 from study.config.study_class import get_study_class
 from trainables.curriculum import DIFFICULTY_SCORES, PACING

@@ -19,7 +19,7 @@ from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
 from study.folder.run_store import RunStore
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
-from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.plan.cost_estimate import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
@@ -80,7 +80,7 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         problems.append(f"resources.gpu: {study.resources.gpu:g}, but this machine shows no NVIDIA GPU")
     measured: list[Throughput] = []
     if estimate_cost:
-        from study.workflows.throughput import measure_study_throughput
+        from study.workflows.study_throughput import measure_study_throughput
 
         measured = measure_study_throughput(study, log)
     data, run_store, epochs = study.study_type.trainable.data_backend, RunStore(study.folder), study.training.epochs

@@ -10,7 +10,7 @@ from study.config.loader import Study
 from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
 from study.folder.provenance import describe_setup
-from study.folder.remote import RemoteRecords
+from study.folder.remote_records import RemoteRecords
 from study.plan.analysis_plan import check_folder, register_plan
 from study.plan.study_file import write_study_file
 from study.scheduling.trials import ResolvedInputs

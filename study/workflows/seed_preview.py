@@ -8,7 +8,7 @@ from records.plan_file import PLAN_FILE
 from study.config.schema import Study
 from study.config.systems import UNTRAINED
 from study.folder.run_store import RunStore
-from study.plan.cost import Cost
+from study.plan.cost_estimate import Cost
 from study.plan.run_counts import count_runs
 
 _NUMBERS = (3, 5, 10, 20)
@@ -70,7 +70,7 @@ def _compute_effects(
 ) -> list[float | None]:
     if queries is None or not (study.folder / PLAN_FILE).is_file() or not RunStore(study.folder).list_run_ids():
         return [None] * len(numbers)
-    from analysis.readers.results import read_records
+    from analysis.readers.study_reader import read_records
 
     components = estimate_dev_components(read_records(study.folder))
     if components is None:

@@ -245,7 +245,7 @@ def flush_wandb(wandb_logger: WandbLogger, view: LiveView) -> None:
 
 def _write_report(study: Study) -> "Report":
     from analysis.export.wandb_summary import build_wandb_summary
-    from analysis.readers.results import read_records
+    from analysis.readers.study_reader import read_records
     from analysis.report import write_report
 
     folder = study.folder

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from analysis import figures
-from analysis.data.results import Results
-from analysis.readers.results import read_records
+from analysis.data.study_results import Results
+from analysis.readers.study_reader import read_records
 from analysis.report import Report, write_report
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData, build_report_data

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.data.cautions import format_caption
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.report import Report
 from tests.analysis.builders import DATA, plan_of, report_of, study_runs, write_records, write_texts
 from tests.analysis.similarity import encoder_plan, encoder_runs

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from analysis.compare import compare, read_score_file
-from analysis.data.results import per_query
+from analysis.data.study_results import per_query
 from analysis.export.report_folder import stage_report
-from analysis.readers.results import read_folder, read_records, read_wandb_files
+from analysis.readers.study_reader import read_folder, read_records, read_wandb_files
 from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import build_document, render_latex, render_markdown, render_text
 from analysis.report import main, write_report

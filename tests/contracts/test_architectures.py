@@ -34,9 +34,9 @@ from trainables.models.pretrained import (
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.transformer import Transformer, load_pretrained
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
-from trainables.specs.base import BaseModelSettings
 from trainables.specs.checkpoint_chain import Checkpoint, Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
+from trainables.specs.run_spec import BaseModelSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.utils.arrays import Ints
 from trainables.utils.errors import UserError

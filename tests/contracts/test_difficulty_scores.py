@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.trainables.difficulty.small import vectors_of
-from trainables.curriculum.scores import DIFFICULTY_SCORES
+from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import get_task
 from trainables.difficulty.cache import compute_text_difficulties

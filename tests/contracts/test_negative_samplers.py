@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainables.data.negatives.base import NegativeSampler, Query
 from trainables.data.negatives.dense import DenseSampler, embed_texts
+from trainables.data.negatives.negative_sampler import NegativeSampler, Query
 from trainables.data.negatives.selection import find_nearest
 from trainables.models.pretrained import hash_encoder_files
 from trainables.specs.ranking_task import SamplerSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from search_spaces.ranker import STUDY_TYPE
+from search_spaces.ranker_search import STUDY_TYPE
 from study.config.loader import load_study
 from study.config.spaces import make_system_space
 from study.config.trial_params import parse_trial_params
@@ -88,7 +88,7 @@ WRONG = {
     "no function": (register("trainables.curriculum.PACING", "x", "3"), "3; expected a function or class"),
     "no loss": (register("trainables.losses.LOSSES", "x", "abs"), "<built-in function abs>; expected a Loss"),
     "no task": (register("trainables.data.tasks.TASKS", "x", "abs"), "<built-in function abs>; expected a Task"),
-    "no study type": (register("search_spaces.registry.STUDY_TYPES", "x", "abs"), "abs>; expected a Stu"),
+    "no study type": (register("search_spaces.study_type.STUDY_TYPES", "x", "abs"), "abs>; expected a Stu"),
     **{
         f"label {label}": (register("trainables.losses.LOSSES", "x", f"Loss({label!r}, 'm:f', {form!r})", LOSS), told)
         for label, form, told in (
@@ -202,7 +202,7 @@ def test_data_and_difficulties_depend_on_the_code_of_a_plugin_that_they_use(plug
         + register("trainables.specs.samplers.SAMPLERS", "mine", "abs")
         + register(
             "trainables.curriculum.DIFFICULTY_SCORES", "mine", "DifficultyScore('text', 'mine:f')",
-            "from trainables.curriculum.scores import DifficultyScore",
+            "from trainables.curriculum.difficulty_scores import DifficultyScore",
         )
     )  # fmt: skip
 

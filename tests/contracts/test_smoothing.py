@@ -14,7 +14,7 @@ from trainables.losses.objective import Objective, Supervision
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.smoothing.distributions import smooth_by_weak_labels
 from trainables.smoothing.schedules import SETTINGS, VARIANTS, compute_switch_instances, get_defaults
-from trainables.specs import base
+from trainables.specs import run_spec
 from trainables.specs.ranker import LabelSmoothing
 
 shares = st.floats(0, 1)
@@ -165,6 +165,6 @@ def test_the_published_variants():
 @pytest.mark.parametrize("value", [-0.01, 0.31, math.nan])
 def test_a_schedule_out_of_its_range_is_an_error(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
     smoothing = LabelSmoothing(distribution="uniform", epsilon=0.3, schedule="linear")
-    monkeypatch.setattr(base, "SCHEDULES", {"linear": lambda epsilon, seen, total, end: value})
+    monkeypatch.setattr(run_spec, "SCHEDULES", {"linear": lambda epsilon, seen, total, end: value})
     with pytest.raises(ValueError, match=r"the schedule linear returned .* after 50 instances; expected a value"):
         smoothing.compute_strength(50, 100)

@@ -18,7 +18,7 @@ from study import api
 from study.config.loader import load_study
 from study.config.sources import list_shipped
 from study.run import main
-from study.suites.loader import load_suite
+from study.suites.suite_loader import load_suite
 from tests.docs.blocks import CHECKED, PAGES, ROOT, Block, find_previews, is_printed, read_blocks
 from tests.plugins import take_back_plugins
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.conclusion import write_conclusion
 from analysis.tables.main import build_report_data
 from docs.scripts import evidence, kept_studies

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.recorded import read_entries
 from docs.scripts import commands, configuration, pacing, speed
-from search_spaces.registry import STUDY_TYPES, get_study_type
+from search_spaces.study_type import STUDY_TYPES, get_study_type
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
 from study.folder.run_store import RunStore

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs.scripts.study_keys import list_study_keys
-from search_spaces.registry import STUDY_TYPES
+from search_spaces.study_type import STUDY_TYPES
 from tests.docs.blocks import PAGES, ROOT, read_blocks
 
 MOST = 110

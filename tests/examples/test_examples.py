@@ -20,7 +20,7 @@ import pytest
 
 from tests.plugins import EXAMPLE, run_with, take_back_plugins
 from tests.study.command import called, comparisons
-from trainables.data.negatives.base import Query
+from trainables.data.negatives.negative_sampler import Query
 from trainables.data.tasks import Task
 from trainables.metrics import Measure
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis.readers.results import read_records, read_wandb_files
+from analysis.readers.study_reader import read_records, read_wandb_files
 from analysis.tables.main import build_report_data
 from tests.study.command import copy_cache, finish, records, results, run, started
 

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.comparisons.declared import compare_systems
 from analysis.data.configurations import choose_configurations, collect_configurations
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, compare_family
 from records.scores import Evaluator
 from tests.analysis.builders import plan_of, scores, study_runs, write_records

@@ -9,9 +9,9 @@ import numpy as np
 import optuna
 import pytest
 
-from search_spaces.ranker import STUDY_TYPE
-from search_spaces.samplers import SAMPLERS
+from search_spaces.ranker_search import STUDY_TYPE
 from search_spaces.search import SeedAveragedSearch, choose_point, to_suggestions
+from search_spaces.search_samplers import SAMPLERS
 from search_spaces.space import Params, SystemSpace
 from trainables.smoothing.schedules import VARIANTS
 from trainables.utils.random import derive_seed

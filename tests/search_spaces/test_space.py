@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.ranker import STUDY_TYPE
+from search_spaces.ranker_search import STUDY_TYPE
 from search_spaces.search import choose_point, to_suggestions
 from search_spaces.space import Grid, SystemSpace, collect_values, split_into_branches
 from tests.search_spaces.test_search import EVERY_SCHEDULE, FAMILIES

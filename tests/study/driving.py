@@ -17,7 +17,7 @@ from study.config.study_class import get_study_class
 from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import PlannedConfiguration, ResolvedInputs, TrialRequest
-from trainables.specs.base import Environment
+from trainables.specs.run_spec import Environment
 
 Labels = dict[str, Any]
 Metric = Callable[[Labels], float | None]

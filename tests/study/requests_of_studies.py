@@ -12,14 +12,14 @@ from records import run_record as record
 from records.scores import encode_scores
 from study.config.loader import Study, load_study
 from study.execution.checkpoint_evictor import CheckpointEvictor
-from study.folder.remote import RemoteRecords
+from study.folder.remote_records import RemoteRecords
 from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import RESOLVED
 from tests.trainables.storage.counting import PROTOCOL, count_requests
-from trainables.specs.base import RunSpec
 from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, Checkpoint
+from trainables.specs.run_spec import RunSpec
 from trainables.storage import open_storage
 from trainables.storage.base import MANIFEST
 from trainables.training.resume import ResumableTraining

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.results import per_query
-from analysis.readers.results import read_records, read_wandb_files
+from analysis.data.study_results import per_query
+from analysis.readers.study_reader import read_records, read_wandb_files
 from tests.study.command import finish
 
 CHANGES = (

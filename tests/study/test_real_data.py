@@ -19,7 +19,7 @@ import pytest
 from study.config.loader import load_layered_study, load_study
 from study.config.schema import Study
 from study.config.sources import list_shipped
-from study.suites.loader import SuiteStudy, load_suite
+from study.suites.suite_loader import SuiteStudy, load_suite
 from tests.docs.blocks import read_blocks
 from tests.study.command import environment
 

@@ -144,17 +144,17 @@ def test_a_killed_command_resumes_and_writes_the_same_bytes(data, reranked, tmp_
 
 
 def test_only_missing_chunks_are_computed(data, reranked, tmp_path, monkeypatch, capsys):
-    from trainables.reranking import scoring
+    from trainables.reranking import chunk_scorer
 
-    out, compute, computed = tmp_path / "new.run", scoring.ChunkScorer.score, list[int]()
+    out, compute, computed = tmp_path / "new.run", chunk_scorer.ChunkScorer.score, list[int]()
 
-    def fail_at_the_second(self: scoring.ChunkScorer, chunk: scoring.TokenizedTexts) -> scoring.Scores:
+    def fail_at_the_second(self: chunk_scorer.ChunkScorer, chunk: chunk_scorer.TokenizedTexts) -> chunk_scorer.Scores:
         computed.append(len(chunk.starts))
         if len(computed) == 2:
             raise RuntimeError("stopped")
         return compute(self, chunk)
 
-    monkeypatch.setattr(scoring.ChunkScorer, "score", fail_at_the_second)
+    monkeypatch.setattr(chunk_scorer.ChunkScorer, "score", fail_at_the_second)
     command = [*data.inputs, "--threads=1", "--precision=fp32", f"--out={out}"]
     assert main(command) == 1
     assert main([*command, "--run=none"]) == main([*command, "--documents", str(data.run)]) == 2  # keeps the parts

@@ -10,7 +10,7 @@ from ir_measures import AP, RR, Judged, P, R, nDCG
 from rank_bm25 import BM25Okapi
 
 from analysis.export.trec import export_trec
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.document import build_document, render_latex, render_markdown, render_text
 from analysis.tables.main import ReportData, build_report_data
 from study.config.loader import load_study

@@ -14,7 +14,7 @@ import yaml
 from ray.tune.experiment import Trial
 
 from analysis.export import wandb_summary as findings
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.sections import build_main_section
 from analysis.tables.main import build_report_data
 from records import run_record as record

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.curriculum.pacing import PACING
-from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.utils.base_settings import Settings
 
 DifficultyWords = Literal["plain", "blanks"]

@@ -14,7 +14,6 @@ import pandas as pd
 from tqdm import tqdm
 
 from trainables.data.files.candidates_run import Ranking
-from trainables.data.negatives.base import PoolError
 from trainables.data.negatives.candidates import (
     QUERIES_PER_PART,
     QueryToSample,
@@ -26,6 +25,7 @@ from trainables.data.negatives.candidates import (
     retrieve_part,
     sample_part,
 )
+from trainables.data.negatives.negative_sampler import PoolError
 from trainables.data.negatives.pool import DocumentPool
 from trainables.data.tasks import IRDataset, get_task
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings

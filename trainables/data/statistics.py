@@ -13,7 +13,7 @@ from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
 from trainables.data.store import PreparedDataset, load_or_compute
 from trainables.data.tasks import SPLITS, get_task
-from trainables.metrics.sts import get_set_name
+from trainables.metrics.sts_correlation import get_set_name
 
 _Row = dict[str, Any]
 """Row of a table, see `TrainablePlugin.load_statistics`."""

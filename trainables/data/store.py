@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from trainables.specs.base import BaseTaskSettings
+from trainables.specs.run_spec import BaseTaskSettings
 from trainables.storage.leases import Leases
 from trainables.storage.local import LocalStorage
 from trainables.text.text_overlap import Overlap, SplitTexts, count_overlaps

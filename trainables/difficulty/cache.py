@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.curriculum.curriculum_settings import CurriculumSettings, DifficultyWords
-from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.tasks import SPLITS
 from trainables.difficulty.inputs import build_difficulty_inputs

@@ -8,8 +8,8 @@ uses word vectors for this, sigma_BM25 the words themselves. Similar candidates 
 import numpy as np
 import scipy.sparse as sp
 
-from trainables.data.negatives.base import PoolError
 from trainables.data.negatives.bm25 import LAST_QUERY_CHARACTERS, compute_term_weights, get_tokenizer
+from trainables.data.negatives.negative_sampler import PoolError
 from trainables.difficulty.inputs import DifficultyInputs
 from trainables.difficulty.word_vectors import WordVectors, average_rows
 from trainables.metrics.ranking import average_precision

@@ -21,7 +21,7 @@ from trainables.models.model_json import ModelModule, read_json_object, read_mod
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.pretrained import check_model_settings, report_unloadable
 from trainables.models.transformer import Transformer
-from trainables.specs.base import BaseModelSettings
+from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.errors import UserError
 
 Pooling = Literal["first", "mean", "cosine"]

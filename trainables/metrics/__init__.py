@@ -13,6 +13,7 @@ from trainables.metrics.calibration import (
 from trainables.metrics.correlation import spearman
 from trainables.metrics.jackknife import spearman_pseudo_values
 from trainables.metrics.measure import Measure, RetrievedDocuments, collect_documents
+from trainables.metrics.metric_registry import LOWER_IS_BETTER, METRICS, get_measure
 from trainables.metrics.protocols import RERANKING_NOTE, FirstStage, describe_retrieval
 from trainables.metrics.ranking import (
     average_precision,
@@ -24,8 +25,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank,
     reciprocal_rank_at,
 )
-from trainables.metrics.registry import LOWER_IS_BETTER, METRICS, get_measure
-from trainables.metrics.sts import PERCENT, get_set_name
+from trainables.metrics.sts_correlation import PERCENT, get_set_name
 
 __all__ = [
     "LOWER_IS_BETTER",

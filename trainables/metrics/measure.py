@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trainables.metrics.sts import PERCENT, STSCorrelation
+from trainables.metrics.sts_correlation import PERCENT, STSCorrelation
 from trainables.utils.arrays import Floats, Ints
 
 

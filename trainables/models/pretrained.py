@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
 from trainables.models.model_json import read_json_object, read_modules, refuse_foreign_code
-from trainables.specs.base import BaseModelSettings
+from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from trainables.models.layers import (
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.pretrained import report_unloadable
 from trainables.models.projections import join_projections
-from trainables.specs.base import BaseModelSettings
+from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.random import derive_seed
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from trainables.curriculum.curriculum_settings import CurriculumSettings
-from trainables.curriculum.scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.cache import Action, ensure_difficulties, get_difficulty_path, write_difficulties
 from trainables.losses import LOSSES

@@ -15,10 +15,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from trainables.models.pretrained import list_encoder_files
 from trainables.models.scoring import Precision
-from trainables.reranking.local import NumberedChunk, NumberedScores
-from trainables.reranking.scoring import ChunkScorer, Scores
-from trainables.specs.base import Environment
+from trainables.reranking.chunk_scorer import ChunkScorer, Scores
+from trainables.reranking.local_workers import NumberedChunk, NumberedScores
 from trainables.specs.environment import detect_environment, is_bf16_faster
+from trainables.specs.run_spec import Environment
 from trainables.text.tokens import TokenizedTexts
 from trainables.utils.errors import MachineError, UserError
 

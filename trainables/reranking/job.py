@@ -21,10 +21,10 @@ from filelock import FileLock, Timeout
 from trainables.data.ranking_tokens import PairFormat, TextTokens, join_pairs
 from trainables.exchange.input_rules import read_input_rules
 from trainables.models.pretrained import hash_encoder_files
-from trainables.reranking.models import get_max_length, load_shared_tokenizer
+from trainables.reranking.resolved_models import get_max_length, load_shared_tokenizer
+from trainables.reranking.run_tokens import open_tokens, read_pair_format, write_tokens
 from trainables.reranking.texts import TextSource, open_texts
-from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens
-from trainables.specs.base import Environment
+from trainables.specs.run_spec import Environment
 from trainables.text.tokens import TokenizedTexts
 from trainables.text.trec_files import TrecRun, is_run_with_tag, read_trec_run, write_trec_run
 from trainables.utils.checksums import hash_file, is_intact, verify_file, write_with_checksum

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from trainables.smoothing.schedules import compute_switch_instances
-from trainables.specs.base import BaseSmoothing, RunSpec
+from trainables.specs.run_spec import BaseSmoothing, RunSpec
 from trainables.utils.hashing import hash_json
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from trainables.specs.base import BaseTrainingSettings, Environment
+from trainables.specs.run_spec import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
 
 DeviceType = Literal["cpu", "cuda"]

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from trainables.specs.base import BaseTaskSettings, RunSpec
+from trainables.specs.run_spec import BaseTaskSettings, RunSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from pydantic import BeforeValidator, Field
 
 from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES, has_temperature
 from trainables.smoothing import DISTRIBUTIONS
-from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.specs.run_spec import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, PositiveInt, Proportion
 
 

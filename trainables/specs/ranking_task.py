@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from trainables.specs.base import BaseTaskSettings
+from trainables.specs.run_spec import BaseTaskSettings
 from trainables.specs.samplers import SAMPLERS
 from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings
 from trainables.utils.registry import load_object

@@ -33,4 +33,5 @@ SAMPLERS: Registry[Any] = Registry(
     ),
     options=("weak_label",),
 )
-"""Sampler name -> class that implements `trainables.data.negatives.base.NegativeSampler`, imported on first use."""
+"""Sampler name -> class, imported on first use, with the interface
+`trainables.data.negatives.negative_sampler.NegativeSampler`."""

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import SerializeAsAny, computed_field, model_validator
 
-from trainables.specs.base import RunSpec
 from trainables.specs.checkpoint_chain import BestEvaluation
+from trainables.specs.run_spec import RunSpec
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import MachineError, UserError
 from trainables.utils.plugins import find_changed_plugins, load_plugins

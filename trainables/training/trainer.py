@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
-from trainables.specs.base import BaseTrainingSettings
 from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
+from trainables.specs.run_spec import BaseTrainingSettings
 from trainables.training.best_weights import BestWeights
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.embedding_optimizer import EmbeddingOptimizer

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trainables.data.negatives.base import PoolScores, Query
+from trainables.data.negatives.negative_sampler import PoolScores, Query
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.specs.samplers import SAMPLERS
 

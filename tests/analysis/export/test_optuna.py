@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.export import optuna as optuna_file
 from records.plan import Plan
 from records.search_log import SearchLog

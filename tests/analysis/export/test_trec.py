@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.results import Results
+from analysis.data.study_results import Results
 from analysis.export.trec import escape_blanks, export_trec
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from study.run import main
 from tests.analysis.builders import Made, plan_of, scores, study_runs, write_records
 from tests.study.command import light

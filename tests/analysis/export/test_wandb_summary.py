@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.export.wandb_summary import build_wandb_summary, make_comparison_key, make_system_key
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import analyse, get_comparison, study_runs, write_records
 from tests.analysis.searching import searched

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from analysis.data.cautions import format_caption, list_cautions
-from analysis.data.results import per_query
+from analysis.data.study_results import per_query
 from analysis.figures import reliability
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import analyse, plan_of, study_runs, write_records
 from trainables.metrics import expected_calibration_error, reliability_curve

@@ -9,7 +9,7 @@ from scipy import stats
 
 from analysis import figures
 from analysis.figures import smoothing as smoothing_figures
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import write_records
 from tests.analysis.searching import Searched, searched

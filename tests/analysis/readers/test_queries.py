@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.readers.results import read_records, read_wandb_files
+from analysis.readers.study_reader import read_records, read_wandb_files
 from records.queries import QUERIES_FILE, SHA256_KEY, read_queries
 from tests.analysis.builders import content_of, plan_of, queries_of, study_runs
 from tests.analysis.logged import environment, log, write_wandb

@@ -15,7 +15,7 @@ from wandb.sdk import wandb_setup
 from wandb.sdk.lib.service.service_process import ServiceProcess
 
 from analysis.readers import wandb_project, wandb_server
-from analysis.readers.results import open_results, read_records, read_wandb_files
+from analysis.readers.study_reader import open_results, read_records, read_wandb_files
 from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
 from tests.analysis import builders

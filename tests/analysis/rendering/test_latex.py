@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.document import build_document, render_latex
 from analysis.rendering.latex import _format_cell, escape_latex
 from analysis.tables.main import build_report_data

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.notes import collect_notes
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import plan_of, study_runs, write_records

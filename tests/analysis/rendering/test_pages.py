@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.cost import compute_cost
-from analysis.readers.results import read_records
+from analysis.data.measured_cost import compute_cost
+from analysis.readers.study_reader import read_records
 from analysis.rendering.cells import format_p_value, format_terminal_table
 from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text

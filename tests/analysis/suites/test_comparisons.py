@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from analysis.stats.estimate import Estimate
 from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
 from analysis.suites.comparisons import SuiteData, average_estimates, build_suite_data
-from analysis.suites.results import SuiteResults, read_suite_folder
+from analysis.suites.suite_results import SuiteResults, read_suite_folder
 from analysis.suites.tables import _compute_gain, build_sections
 from tests.analysis.suites.builders import PAIRS, write_suite
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.tables.query_groups import (
+from analysis.tables.query_strata import (
     MAX_GROUPS,
     MIN_QUERIES,
     group_by_difficulty,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.data.results import per_query
+from analysis.data.study_results import per_query
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown
 from tests.analysis.builders import Made, analyse, scores, study_runs
 

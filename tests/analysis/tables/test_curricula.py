@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from analysis.data.configurations import collect_configurations
-from analysis.data.cost import compute_cost
-from analysis.data.results import per_query
+from analysis.data.measured_cost import compute_cost
+from analysis.data.study_results import per_query
 from analysis.export.optuna import to_distributions
 from analysis.export.wandb_summary import build_wandb_summary
 from analysis.figures import learning_curves as curves
 from analysis.figures.style import COLOURS, get_line_style
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.sections import build_runs_section as runs_section
 from analysis.tables.main import ReportData, build_report_data
 from records.search_log import SystemSearchLog

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from analysis.data.results import per_query
+from analysis.data.study_results import per_query
 from analysis.export.wandb_summary import build_wandb_summary
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.report import Report
 from analysis.tables.main import build_report_data
 from tests.analysis.builders import PLAN, Made, plan_of, report_of, study_runs, write_records

@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis.export import wandb_summary as findings
 from analysis.export.trec import export_trec
-from analysis.readers.results import read_records, read_wandb_files
+from analysis.readers.study_reader import read_records, read_wandb_files
 from analysis.report import Report
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, content_of, write_records, write_texts

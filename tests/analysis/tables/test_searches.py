@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from analysis.data.configurations import collect_configurations
-from analysis.data.results import per_query
-from analysis.readers.results import read_records, read_wandb_files
+from analysis.data.study_results import per_query
+from analysis.readers.study_reader import read_records, read_wandb_files
 from analysis.rendering.document import build_document, render_html, render_markdown, render_text
 from analysis.rendering.notes import collect_notes
 from analysis.tables.confirmation import build_confirmation_section

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.results import per_query
+from analysis.data.study_results import per_query
 from analysis.figures import strata as strata_figure
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown
 from analysis.report import write_report
 from analysis.stats.paired_tests import estimate_all

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.registry import STUDY_TYPES, StudyType, get_study_type
+from search_spaces.study_type import STUDY_TYPES, StudyType, get_study_type
 
 ROOT = Path(__file__).parents[3]
 MODULES = sorted(path for top in ("analysis", "records", "study") for path in (ROOT / top).rglob("*.py"))

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from wandb import Settings
 
-from search_spaces.ranker import STUDY_TYPE
+from search_spaces.ranker_search import STUDY_TYPE
 from study.config.loader import load_study
 from study.config.sources import STUDIES_FOLDER, list_shipped
 from study.config.spaces import count_proposals

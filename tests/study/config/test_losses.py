@@ -1,6 +1,6 @@
 """Studies of several losses: names, baselines, comparisons, and what is refused."""
 
-from search_spaces.ranker import STUDY_TYPE
+from search_spaces.ranker_search import STUDY_TYPE
 from study.config.loader import load_study
 from study.config.spaces import count_proposals, make_system_space
 from study.config.systems import get_baseline, list_default_comparisons

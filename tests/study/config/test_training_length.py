@@ -17,7 +17,7 @@ from study.plan import analysis_plan as plan
 from study.scheduling.trials import ConfigurationFactory
 from study.workflows.dry_run import build_preview
 from study.workflows.prepare_data import prepare_study_data
-from study.workflows.throughput import measure_study_throughput
+from study.workflows.study_throughput import measure_study_throughput
 from tests.study.command import SMALL, call
 from tests.study.driving import RESOLVED, STUDY
 from tests.study.small import SETTINGS

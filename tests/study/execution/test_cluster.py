@@ -18,7 +18,7 @@ from study.execution import nodes, slots
 from study.execution.node_monitor import NodeMonitor
 from study.folder.run_name import format_run_name
 from tests.study.command import called
-from trainables.specs.base import Environment
+from trainables.specs.run_spec import Environment
 from trainables.utils.errors import UserError
 
 

@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard
 from markdown_it import MarkdownIt
 from sentence_transformers import CrossEncoder
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.conclusion import write_conclusion
 from analysis.tables.main import ReportData, build_report_data
 from records.run_record import get_scores_path
@@ -27,7 +27,7 @@ from study.models.chosen import list_chosen_runs, select_run
 from study.models.model_export import Export, _export_runs, compare_scores
 from study.plan.analysis_plan import register_plan
 from study.scheduling.study_scheduler import StudyScheduler
-from study.suites.loader import load_one_study
+from study.suites.suite_loader import load_one_study
 from study.workflows.keep_models import keep_models
 from tests.damages import flip
 from tests.study.small import SETTINGS, conduct, scheduler, study

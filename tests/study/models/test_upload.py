@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import wandb
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.tables.main import build_report_data
 from study.models.chosen import list_chosen_runs
 from study.models.upload import check_repository, check_tracking, log_artifacts

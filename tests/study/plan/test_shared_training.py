@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces.ranker import STUDY_TYPE
+from search_spaces.ranker_search import STUDY_TYPE
 from search_spaces.search_settings import ConfirmSettings
 from search_spaces.space import Params
 from study.config.schema import Study

@@ -9,7 +9,7 @@ from study.config.loader import load_layered_study, load_study
 from study.config.sources import STUDIES_FOLDER, list_shipped
 from study.plan.analysis_plan import build_plan
 from study.plan.study_file import format_study_file, get_model_label, make_portable, write_study_file
-from study.suites.loader import load_suite
+from study.suites.suite_loader import load_suite
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.specs.sentence_encoder import EncoderTaskSettings
 from trainables.utils.errors import UserError

@@ -6,7 +6,7 @@ import pytest
 
 from records import run_record as record
 from records import search_log as searchlog
-from search_spaces.ranker import RankerSearchSettings
+from search_spaces.ranker_search import RankerSearchSettings
 from study.config.schema import ResourceSettings
 from study.folder.run_store import RunStore
 from study.scheduling.budget import ElapsedTime, find_exhausted_budget

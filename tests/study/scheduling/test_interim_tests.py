@@ -8,7 +8,7 @@ from unittest.mock import patch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.rendering.notes import collect_notes
 from analysis.rendering.sections import build_main_section
 from analysis.tables.main import ReportData, build_report_data

@@ -11,7 +11,7 @@ from study.config.study_class import get_study_class
 from study.scheduling.queue import RunCheckpoints, TrialQueue
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import STUDY, drive, empty_folder, scheduler
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 
 SYSTEMS = ("LS", "T-LS", "BM25")
 CURRICULUM = {"variants": ["BERT"], "compare": "score", "score": ["random", "BERT_pred", "BERT_loss"]}

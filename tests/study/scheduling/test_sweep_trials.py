@@ -14,7 +14,7 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.execution.trial_runner import StudyTrials
-from study.folder.remote import RemoteRecords
+from study.folder.remote_records import RemoteRecords
 from study.folder.run_store import RunStore
 from study.scheduling import sweep_trials as swept
 from study.scheduling.study_scheduler import StudyScheduler

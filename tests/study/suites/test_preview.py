@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from study.run import main
-from study.suites.loader import load_suite
 from study.suites.preview import build_suite_preview
+from study.suites.suite_loader import load_suite
 from study.workflows.dry_run import build_preview
 from tests.study.command import call, light
-from tests.study.suites.test_loader import SUITE, written
+from tests.study.suites.test_suite_loader import SUITE, written
 
 
 def test_totals_are_the_sums_over_the_studies(tmp_path):

@@ -13,10 +13,10 @@ from study.config.loader import load_study
 from study.config.sources import STUDIES_FOLDER, list_shipped
 from study.config.systems import get_systems
 from study.run import main
-from study.suites.loader import Suite, load_suite
-from study.suites.plan import build_suite_plan
+from study.suites.joint_plan import build_suite_plan
 from study.suites.published import FOLDER as PUBLISHED_FOLDER
 from study.suites.published import read_published
+from study.suites.suite_loader import Suite, load_suite
 from tests.sts import write_sentences, write_sts
 
 ROOT = Path(__file__).parents[3]

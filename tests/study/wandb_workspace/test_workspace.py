@@ -9,7 +9,7 @@ from wandb_workspaces.expr import FE_METRIC_NAME_MAP
 from wandb_workspaces.workspaces.internal import View
 
 from analysis.export import wandb_summary as findings
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.tables.main import build_report_data
 from records import run_record as record
 from study.config.loader import load_study

@@ -15,10 +15,10 @@ from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.execution.slots import get_local_concurrency
 from study.plan.analysis_plan import register_plan
-from study.plan.cost import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
+from study.plan.cost_estimate import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import count_runs
 from study.workflows.dry_run import Preview, _estimate_hours, build_preview
-from study.workflows.throughput import measure_study_throughput
+from study.workflows.study_throughput import measure_study_throughput
 from tests.study.command import SMALL, call, light
 from tests.study.driving import STUDY, drive, scheduler
 from tests.study.small import study as tiny_study

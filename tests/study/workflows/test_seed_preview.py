@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
-from analysis.readers.results import read_records
+from analysis.readers.study_reader import read_records
 from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.power import minimum_detectable_effect
 from analysis.stats.variance_components import VarianceComponents
 from records.plan import Plan
 from study.plan.analysis_plan import build_plan, register_plan
-from study.plan.cost import Cost
+from study.plan.cost_estimate import Cost
 from study.workflows.seed_preview import build_seed_rows, format_seed_rows
 from tests.study.driving import RESOLVED
 from tests.study.scored import QUERIES, conduct, scheduler, study

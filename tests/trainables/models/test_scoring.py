@@ -11,7 +11,7 @@ from trainables.models.dropout import NO_DROPOUT
 from trainables.models.projections import join_projections
 from trainables.models.scoring import Precision, PrepackedLinear, prepack_linear_layers, prepare_for_scoring
 from trainables.models.transformer import Transformer, load_pretrained
-from trainables.specs.base import BaseModelSettings
+from trainables.specs.run_spec import BaseModelSettings
 
 
 @pytest.mark.parametrize(("rows", "bias"), [(1, True), (7, False), (2048, True)])

@@ -3,7 +3,7 @@
 import pytest
 
 from trainables.specs import environment
-from trainables.specs.base import BaseTrainingSettings
+from trainables.specs.run_spec import BaseTrainingSettings
 
 _INTEL = "GenuineIntel"
 

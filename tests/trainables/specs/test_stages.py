@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import BASELINE, BATCH_SIZE, LS, TRAINING, specification
 from trainables.smoothing.schedules import SCHEDULES, get_defaults
-from trainables.specs.base import Environment
 from trainables.specs.checkpoint_chain import (
     TrainedBy,
     checkpoint_key,
@@ -18,6 +17,7 @@ from trainables.specs.checkpoint_chain import (
     split_into_segments,
 )
 from trainables.specs.ranker import LabelSmoothing, RankerRunSpec
+from trainables.specs.run_spec import Environment
 
 distributions = st.sampled_from(["uniform", "weak_supervision"])
 epsilons = st.floats(0.01, 1)

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from trainables.data.negatives.base import PoolError, PoolScores, Query
+from trainables.data.negatives.negative_sampler import PoolError, PoolScores, Query
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.text.words import find_words
 from trainables.utils.arrays import Floats, Ints

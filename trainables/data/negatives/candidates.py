@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from trainables.data.negatives.base import Query, open_sampler
+from trainables.data.negatives.negative_sampler import Query, open_sampler
 from trainables.data.negatives.selection import (
     MAX_LABEL,
     find_nearest,

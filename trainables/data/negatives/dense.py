@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from trainables.data.negatives.base import PoolScores, Query
+from trainables.data.negatives.negative_sampler import PoolScores, Query
 from trainables.models import pretrained
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.system import use_one_thread

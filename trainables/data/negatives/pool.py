@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from trainables.data.negatives.base import Query
 from trainables.data.negatives.candidates import QueryToSample
+from trainables.data.negatives.negative_sampler import Query
 from trainables.data.tasks import SPLITS, IRDataset
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.words import compose_text

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainables.data.negatives.base import PoolError
+from trainables.data.negatives.negative_sampler import PoolError
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import make_generator
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from own_package.logistic.specification import LogisticRunSpec, LogisticTraining, PointsTask, SoftTargets
-from search_spaces.registry import STUDY_TYPES, ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import AnalysisSettings, SearchSettings, Shares
+from search_spaces.study_type import STUDY_TYPES, ConfigError, ConfigSections, StudyType
 from trainables.smoothing.schedules import Variant
-from trainables.specs.base import BaseModelSettings
+from trainables.specs.run_spec import BaseModelSettings
 
 
 class LogisticSearchSettings(SearchSettings):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from tests.trainables.data.protocols import use_protocol
-from trainables.data.negatives.base import PoolError, Query
 from trainables.data.negatives.bm25 import Bm25Sampler, compute_term_weights, tokenize_stemmed
+from trainables.data.negatives.negative_sampler import PoolError, Query
 from trainables.data.tasks.docstrings import read_dataset
 from trainables.specs.ranking_task import RankerTaskSettings, SamplerSettings
 from trainables.text.words import find_words

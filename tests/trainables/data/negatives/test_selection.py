@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from trainables.data.negatives.base import PoolError
+from trainables.data.negatives.negative_sampler import PoolError
 from trainables.data.negatives.selection import find_nearest, sample_negatives, scale_global_max, scale_min_max
 
 orders = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0]), min_size=5, max_size=60).map(np.array)

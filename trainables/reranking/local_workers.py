@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainables.models.scoring import Precision
-from trainables.reranking.scoring import ChunkScorer, Scores
+from trainables.reranking.chunk_scorer import ChunkScorer, Scores
 from trainables.text.tokens import TokenizedTexts
 from trainables.utils.errors import MachineError
 from trainables.utils.system import block_sigint, exit_with_parent

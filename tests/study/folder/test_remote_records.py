@@ -16,7 +16,7 @@ from records import run_record as record
 from records.run_record import get_marker_name
 from records.scores import encode_scores
 from study.config.loader import load_study
-from study.folder.remote import RemoteRecords
+from study.folder.remote_records import RemoteRecords
 from tests.study.driving import drive, names, scheduler
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
@@ -120,7 +120,7 @@ def test_a_writer_killed_before_the_record_takes_its_name_has_put_nothing_that_c
     code = """
 import os, signal, sys
 from pathlib import Path
-from study.folder.remote import RemoteRecords
+from study.folder.remote_records import RemoteRecords
 replace = os.replace
 def deadly(source, target):
     if Path(target).name == "record.json":
@@ -192,7 +192,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(tmp_path, monk
     place, said = some_place("memory", tmp_path), list[str]()
     remote, reachable = copy_of(place, tmp_path / "one", said.append), False
     refuse(remote, monkeypatch, lambda _: not reachable, "the network\nis gone")
-    monkeypatch.setattr("study.folder.remote._RETRY_INTERVAL_S", 0.0)
+    monkeypatch.setattr("study.folder.remote_records._RETRY_INTERVAL_S", 0.0)
     for run_id in ("abc", "def"):
         recorded(tmp_path / "one", run_id)
         remote.upload_evaluation(run_id, "dev")
@@ -212,7 +212,7 @@ def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path, monkeypatch
     place, said = some_place("memory", tmp_path), list[str]()
     remote = copy_of(place, tmp_path / "one", said.append)
     refuse(remote, monkeypatch, lambda name: name.startswith("runs/bad/"), "refused")
-    monkeypatch.setattr("study.folder.remote._RETRY_INTERVAL_S", 0.0)
+    monkeypatch.setattr("study.folder.remote_records._RETRY_INTERVAL_S", 0.0)
     for run_id in ("bad", "abc", "def", "ghi"):  # of the last nothing is known before the next attempt
         recorded(tmp_path / "one", run_id)
         remote.upload_evaluation(run_id, "dev")

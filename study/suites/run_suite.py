@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from study.suites.loader import Suite, name_study
-from study.suites.plan import check_suite_folder, register_suite_plan
+from study.suites.joint_plan import check_suite_folder, register_suite_plan
+from study.suites.suite_loader import Suite, name_study
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
@@ -17,7 +17,7 @@ from study.workflows.prepare_data import prepare_study_data
 from study.workflows.session import StudySession, run_trials
 
 if TYPE_CHECKING:
-    from analysis.suites.report import SuiteReport
+    from analysis.suites.suite_report import SuiteReport
 
 
 def prepare_suite_data(suite: Suite) -> None:
@@ -105,8 +105,8 @@ def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
 
 
 def _write_joint_report(suite: Suite) -> "SuiteReport":
-    from analysis.suites.report import write_suite_report
-    from analysis.suites.results import read_suite_folder
+    from analysis.suites.suite_report import write_suite_report
+    from analysis.suites.suite_results import read_suite_folder
 
     report = write_suite_report(read_suite_folder(suite.folder), suite.folder / "report")
     print_line(report.text)

@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.data.results import Results
-from analysis.readers.results import read_folder, read_server
+from analysis.data.study_results import Results
+from analysis.readers.study_reader import read_folder, read_server
 from analysis.readers.wandb_project import WandbProject
 from analysis.readers.wandb_server import PREFIX, Connection, ProjectAddress, connect
 from records.json_files import parse_model

@@ -94,7 +94,7 @@ def estimate_cost_from_rates(
 
     Args:
         study: the study.
-        measured: throughput of each run that was trained, as measured by `study.workflows.throughput`.
+        measured: throughput of each run that was trained, as measured by `study.workflows.study_throughput`.
         queries: number of queries by split.
         where: the machine that measured, in words.
     """

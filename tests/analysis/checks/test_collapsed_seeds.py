@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.checks.collapsed import find_outlying_seeds
+from analysis.checks.collapsed_seeds import find_outlying_seeds
 from analysis.compare import compare, format_result
 from analysis.stats.comparison import ComparisonSettings
 from tests.analysis.builders import Made, get_comparison, report_of, scores, study_runs

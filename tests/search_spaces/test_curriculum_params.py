@@ -6,8 +6,8 @@ from typing import Any
 import optuna
 import pytest
 
-from search_spaces.curriculum import DEFAULTS
-from search_spaces.ranker import STUDY_TYPE
+from search_spaces.curriculum_params import DEFAULTS
+from search_spaces.ranker_search import STUDY_TYPE
 from search_spaces.search import SeedAveragedSearch, choose_point
 from search_spaces.space import SystemSpace
 from trainables.smoothing.schedules import VARIANTS

@@ -12,7 +12,7 @@ from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import Document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
 from analysis.suites.comparisons import SuiteData, build_suite_data
-from analysis.suites.results import SuiteResults
+from analysis.suites.suite_results import SuiteResults
 from analysis.suites.tables import build_sections
 from analysis.tables.frames import build_runs_frame
 from trainables.utils.errors import UserError

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from search_spaces.sentence_encoder import STUDY_TYPE
+from search_spaces.sentence_encoder_search import STUDY_TYPE
 from study.config.loader import load_study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing

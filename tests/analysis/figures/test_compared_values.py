@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.figures import compared, smoothing
+from analysis.figures import compared_values, smoothing
 from analysis.tables.main import ReportData
 from tests.analysis.builders import Made, analyse, scores, study_runs
 
@@ -35,7 +35,7 @@ def analysis(tmp_path: Path) -> ReportData:
 
 
 def test_a_variant_is_a_line_through_the_test_scores_of_its_values(analysis: ReportData) -> None:
-    (axis,) = compared.plot_compared_values(analysis).axes
+    (axis,) = compared_values.plot_compared_values(analysis).axes
     assert [container.get_label() for container in axis.containers] == ["LS", "WSLS"]
     for variant, container in zip(("LS", "WSLS"), axis.containers, strict=True):
         line, _, (bars,) = container
@@ -61,4 +61,4 @@ def test_the_values_of_a_variant_share_a_panel_of_the_strength(analysis: ReportD
 
 def test_without_compared_values_there_is_no_such_figure(analysis: ReportData) -> None:
     plan = analysis.results.plan.model_copy(update={"compared": None})
-    assert compared.plot_compared_values(replace(analysis, results=replace(analysis.results, plan=plan))) is None
+    assert compared_values.plot_compared_values(replace(analysis, results=replace(analysis.results, plan=plan))) is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from study.execution.trial_runner import StudyTrials
-from study.suites import run
+from study.suites import run_suite
 from study.utils.live_view import LiveView
 
 
@@ -38,7 +38,7 @@ def test_a_report_that_fails_does_not_keep_the_other_studies(tmp_path, monkeypat
         only.scheduler.is_finished = True
         only.on_trial_end()
 
-    monkeypatch.setattr(run, "run_trials", run_trials)
+    monkeypatch.setattr(run_suite, "run_trials", run_trials)
     with pytest.raises(ValueError, match="damaged"):
-        run._run_sessions([first, second], LiveView())
+        run_suite._run_sessions([first, second], LiveView())
     assert log == ["first published", "second published", "first closed", "first finished", "second finished"]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis.data.results import Results
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
+from analysis.data.study_results import Results
 from analysis.readers.records import read_recorded_runs
 from analysis.readers.wandb_offline import WandbRunData, index_staged_files, locate_staged_file, read_offline_runs
 from analysis.readers.wandb_project import WandbProject

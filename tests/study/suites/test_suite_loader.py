@@ -6,7 +6,7 @@ import pytest
 
 from records.suite_plan import PublishedScore
 from study.config.loader import load_study
-from study.suites.loader import is_suite, load_suite
+from study.suites.suite_loader import is_suite, load_suite
 from tests.study.test_mistakes import check, read_mistakes
 from trainables.utils.errors import UserError
 

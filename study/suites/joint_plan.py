@@ -7,7 +7,7 @@ from records.plan_file import PLAN_FILE, SUITE_FILE, read_suite_plan
 from records.run_record import has_test_scores
 from records.suite_plan import SuitePlan
 from study.plan.analysis_plan import build_plan
-from study.suites.loader import Suite, SuiteStudy
+from study.suites.suite_loader import Suite, SuiteStudy
 from study.utils.console import print_line
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json

@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.figures.style import add_legend, get_colour, make_panels
 from analysis.tables.main import ReportData
-from analysis.tables.query_groups import QueryAttribute
+from analysis.tables.query_strata import QueryAttribute
 from analysis.tables.strata import StrataTable
 
 _SPACING = 0.22

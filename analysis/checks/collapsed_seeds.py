@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.stats.collapsed import OutlyingRun, estimate_noise, find_outlying_runs
 from analysis.stats.comparison import Comparison
+from analysis.stats.outlying_runs import OutlyingRun, estimate_noise, find_outlying_runs
 from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from analysis.data.results import Results
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
+from analysis.data.study_results import Results
 
 
 class MeasuredCost(NamedTuple):

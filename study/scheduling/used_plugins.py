@@ -1,12 +1,12 @@
 """Lists the plug-ins that a run uses."""
 
-from search_spaces.registry import STUDY_TYPES
+from search_spaces.study_type import STUDY_TYPES
 from trainables.curriculum import DIFFICULTY_SCORES, PACING
 from trainables.data.tasks import TASKS
 from trainables.losses import LOSSES
 from trainables.metrics import METRICS
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
-from trainables.specs.base import RunSpec
+from trainables.specs.run_spec import RunSpec
 from trainables.specs.samplers import SAMPLERS
 
 _CHOICES = (

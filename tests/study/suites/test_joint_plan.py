@@ -7,9 +7,9 @@ import pytest
 
 from records.plan_file import read_suite_plan
 from records.suite_plan import SuitePlan
-from study.suites.loader import Suite, load_suite
-from study.suites.plan import build_suite_plan, check_suite_folder, register_suite_plan
-from tests.study.suites.test_loader import SUITE, written
+from study.suites.joint_plan import build_suite_plan, check_suite_folder, register_suite_plan
+from study.suites.suite_loader import Suite, load_suite
+from tests.study.suites.test_suite_loader import SUITE, written
 from trainables.utils.errors import UserError
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.checks.collapsed import describe_outlying_run
+from analysis.checks.collapsed_seeds import describe_outlying_run
 from analysis.checks.ranks import HEADER, describe_ranks
 from analysis.comparisons.pooling import describe_pooling
 from analysis.comparisons.result import ComparisonResult

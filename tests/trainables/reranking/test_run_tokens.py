@@ -14,8 +14,8 @@ from tests.trainables.small import write_roberta
 from trainables.data.ranking_tokens import PairFormat, TextTokens, join_pairs
 from trainables.exchange.input_rules import InputRules
 from trainables.models.pretrained import load_tokenizer
+from trainables.reranking.run_tokens import open_tokens, read_pair_format, write_tokens
 from trainables.reranking.texts import Text, TextSource
-from trainables.reranking.tokens import open_tokens, read_pair_format, write_tokens
 from trainables.utils.errors import UserError
 
 COUNTS = (0, 1, 2, 5, 9, 10, 11, 12, 40)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from analysis.data.run import Run
+from analysis.data.recorded_run import Run
 from analysis.data.same_queries import check_same_queries
 from records.data_statistics import DataStatistics
 from records.plan import Plan

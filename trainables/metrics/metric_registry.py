@@ -17,7 +17,7 @@ from trainables.metrics.ranking import (
     reciprocal_rank,
     reciprocal_rank_at,
 )
-from trainables.metrics.sts import STSCorrelation
+from trainables.metrics.sts_correlation import STSCorrelation
 from trainables.utils.arrays import Floats
 from trainables.utils.registry import PLUGINS_HINT, Entry, Registry
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from statsmodels.formula.api import ols
 
-from analysis.stats.collapsed import _LEVEL, estimate_noise, find_outlying_runs
+from analysis.stats.outlying_runs import _LEVEL, estimate_noise, find_outlying_runs
 
 
 def _study(rng: np.random.Generator, systems: int, seeds: int) -> dict[str, np.ndarray]:

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from search_spaces.curriculum import PARAM_NAMES
+from search_spaces.curriculum_params import PARAM_NAMES
 from search_spaces.search_settings import AnalysisSettings, SearchSettings
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS, Variant
-from trainables.specs.base import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.specs.plugin import TrainablePlugin, get_trainable
+from trainables.specs.run_spec import BaseModelSettings, BaseSmoothing, BaseTaskSettings, BaseTrainingSettings, RunSpec
 from trainables.utils.errors import UserError
 from trainables.utils.registry import Entry, Registry
 
@@ -198,13 +198,13 @@ class StudyType:
 STUDY_TYPES: Registry[StudyType] = Registry(
     Entry(
         "cross-encoder",
-        "search_spaces.ranker:STUDY_TYPE",
+        "search_spaces.ranker_search:STUDY_TYPE",
         "label smoothing of rankers",
         "Penha and Hauff (2021)",
     ),
     Entry(
         "sentence-encoder",
-        "search_spaces.sentence_encoder:STUDY_TYPE",
+        "search_spaces.sentence_encoder_search:STUDY_TYPE",
         "contrastive learning smoothed with Gaussian noise",
         "Wu et al. (2021)",
     ),

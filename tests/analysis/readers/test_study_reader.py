@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.results import per_query
-from analysis.readers.results import read_records, read_wandb_files
+from analysis.data.study_results import per_query
+from analysis.readers.study_reader import read_records, read_wandb_files
 from tests.analysis.builders import STATISTICS, Made, content_of, plan_of, study_runs, write_records, write_texts
 from tests.analysis.logged import environment, log, write_wandb
 from trainables.metrics import recall_at

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import AnalysisSettings, PositiveNumbers, SearchSettings, Shares
+from search_spaces.study_type import ConfigError, ConfigSections, StudyType
 from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES
 from trainables.losses.variants import BASELINE, RANKER_VARIANTS
 from trainables.smoothing import DISTRIBUTIONS

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from search_spaces.registry import ConfigError, ConfigSections, StudyType
 from search_spaces.search_settings import (
     AnalysisSettings,
     Metric,
@@ -12,6 +11,7 @@ from search_spaces.search_settings import (
     expect,
     suggest_metric,
 )
+from search_spaces.study_type import ConfigError, ConfigSections, StudyType
 from trainables.smoothing.schedules import Variant
 from trainables.specs.sentence_encoder import (
     EncoderModelSettings,

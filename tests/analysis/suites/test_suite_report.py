@@ -11,7 +11,7 @@ import pytest
 from analysis import report
 from analysis.results import read_records
 from analysis.suites.comparisons import SuiteData, build_suite_data
-from analysis.suites.results import read_suite_folder
+from analysis.suites.suite_results import read_suite_folder
 from analysis.suites.tables import build_gain_section, build_published_section, build_score_section
 from records.suite_plan import PublishedResults
 from tests.analysis.suites.builders import write_suite
