@@ -37,7 +37,7 @@ def load_ranking_statistics(prepared: RankingDataset) -> dict[str, Any]:
     candidates have the recall of the first stage, the queries for which it found nothing relevant, and the share of
     candidates that are judged.
     """
-    statistics = _load(prepared, lambda: _compute_ranking_statistics(prepared))
+    statistics = _load_statistics(prepared, lambda: _compute_ranking_statistics(prepared))
     domains = prepared.read_query_domains()  # in a file of their own, since no fingerprint depends on them
     if domains is not None:
         queries = prepared.read_candidates(columns=["split", "query_id"]).drop_duplicates()
@@ -51,10 +51,10 @@ def load_sentence_statistics(prepared: SentenceDataset) -> dict[str, Any]:
 
     The rows are sentences, words per sentence and pairs.
     """
-    return _load(prepared, lambda: _compute_sentence_statistics(prepared))
+    return _load_statistics(prepared, lambda: _compute_sentence_statistics(prepared))
 
 
-def _load(prepared: PreparedDataset, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _load_statistics(prepared: PreparedDataset, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     statistics: dict[str, Any] = load_or_compute(prepared.folder / "statistics.json", _FORMAT, compute)
     return statistics
 
