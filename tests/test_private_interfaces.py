@@ -9,14 +9,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import metadata, version
 from pathlib import Path
-from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-
-from trainables.models.architectures import ARCHITECTURES
 
 ROOT = Path(__file__).parents[1]
 BOUNDED = ("optuna", "ray", "torch", "transformers", "wandb", "wandb-workspaces")
@@ -191,44 +188,3 @@ def test_what_a_library_lacks_is_told_with_the_file_that_uses_it():
 @pytest.mark.parametrize("library", USES)
 def test_a_library_has_what_is_used_of_it(library):
     assert [*find_missing(USES[library])] == [], version(library)
-
-
-@pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_transformers(kind):
-    """The models have the parts that trainables/models relies on, by the names of the registry."""
-    from transformers import AttentionInterface, AutoConfig, AutoModel
-
-    from trainables.models.layers import get_part
-
-    architecture = ARCHITECTURES[kind]
-    size = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 8, "pad_token_id": 1}
-    names = {"hidden_size": "dim", "num_attention_heads": "n_heads", "intermediate_size": "hidden_dim"}
-    own = {names.get(key, key) if kind == "distilbert" else key: value for key, value in size.items()}
-    config = AutoConfig.for_model(kind, **own, **{architecture.layer_count: 1})
-    model, gone = AutoModel.from_config(config), list[str]()
-
-    def need(owner: Any, *names: str | None) -> None:
-        gone.extend(name for name in names if name and not hasattr(owner, name))
-
-    def need_parameters(function: Any, *names: str) -> None:
-        gone.extend(name for name in names if name not in inspect.signature(function).parameters)
-
-    need(model, "embeddings", "resize_token_embeddings", "get_input_embeddings")
-    need_parameters(model.resize_token_embeddings, "mean_resizing")
-    need_parameters(type(model.embeddings).forward, "input_ids")
-    need(config, "initializer_range", "hidden_size", "vocab_size", "num_hidden_layers", architecture.layer_count)
-    need(config, *architecture.dropouts)
-    paths = (architecture.layers, architecture.word_embeddings, architecture.projection, architecture.final_norm)
-    gone += [path for path in (*paths, architecture.rotary, architecture.pooler) if path and not get_part(model, path)]
-    if architecture.positions_follow_padding:
-        need(model.embeddings, "padding_idx")
-    if architecture.padding_mask is None:
-        need(AttentionInterface, "register")
-        need(model, "set_attn_implementation")
-        assert model._can_set_attn_implementation()
-    else:
-        encoder = get_part(model, architecture.layers.rpartition(".")[0])
-        need(encoder, architecture.first_layer_part)
-        need_parameters(type(encoder).forward, "output_hidden_states")
-        assert [*inspect.signature(type(encoder).forward).parameters][1:3] == ["hidden_states", "attention_mask"]
-    assert gone == []

@@ -1,4 +1,4 @@
-"""Makes a synthetic study and writes its records; `tests.analysis.offline` writes the same runs to W&B."""
+"""Makes a synthetic study and writes its records; `tests.analysis.logged` writes the same runs to W&B."""
 
 import copy
 import json

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.builders import SETTINGS, STATISTICS, plan_of, queries_of, study_runs, write_records
-from tests.analysis.offline import write_wandb
+from tests.analysis.logged import write_wandb
 from tests.analysis.searching import told
 from tests.conftest import Share
 

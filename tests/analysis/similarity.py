@@ -1,4 +1,4 @@
-"""Makes a synthetic study of sentence encoders; `tests.analysis.builders` and `offline` write it as any other."""
+"""Makes a synthetic study of sentence encoders; `tests.analysis.builders` and `logged` write it as any other."""
 
 from typing import Any
 

@@ -11,9 +11,10 @@ import pytest
 from analysis.readers.results import read_records, read_wandb_files
 from records.queries import QUERIES_FILE, SHA256_KEY, read_queries
 from tests.analysis.builders import content_of, plan_of, queries_of, study_runs
-from tests.analysis.offline import environment, write_queries
+from tests.analysis.logged import environment, log, write_wandb
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
+from trainables.utils.hashing import hash_json
 
 
 def test_it_is_read_in_order_whatever_order_it_has(tmp_path: Path) -> None:
@@ -85,7 +86,8 @@ def test_what_offline_files_say_is_checked(study: Path) -> None:
     staged.write_bytes(content)
     plan = json.loads((study / "plan.json").read_text())["plan"]
     with environment(study):
-        write_queries(study, plan, queries_of(), queries_sha256="0" * 64)
+        about = {"study": plan["study"], "plan_hash": hash_json(plan)}
+        log("offline", study, f"queries-{hash_json(plan)}", "queries", about, summary={SHA256_KEY: "0" * 64})
     with pytest.raises(UserError, match=r"expected 0{12}.*, as the study recorded"):
         read_wandb_files(study)
 
@@ -98,16 +100,14 @@ def test_a_document_that_a_study_was_killed_over_is_not_read_and_one_that_lost_i
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("wandb")
-    from tests.analysis.offline import session, write_wandb
-
     runs = study_runs(seeds=(1,), grid=False)[:2]
     plan = plan_of(runs, seeds=[1])
     write_wandb(tmp_path, plan, runs)
     with environment(tmp_path):
-        session(tmp_path, "queries-1", "queries", {"study": "synthetic"})
+        log("offline", tmp_path, "queries-1", "queries", {"study": "synthetic"})
     assert read_wandb_files(tmp_path).queries is None
     with environment(tmp_path):
         noted = {"state": "finished", SHA256_KEY: "0" * 64}
-        session(tmp_path, "queries-1", "queries", {"study": "synthetic"}, summary=noted)
+        log("offline", tmp_path, "queries-1", "queries", {"study": "synthetic"}, summary=noted)
     with pytest.raises(UserError, match=r"W&B run queries-1: no queries.parquet; expected the artifact"):
         read_wandb_files(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 from analysis.data.results import per_query
 from analysis.readers.results import read_records, read_wandb_files
 from tests.analysis.builders import STATISTICS, Made, content_of, plan_of, study_runs, write_records, write_texts
-from tests.analysis.offline import environment, session, write_wandb
+from tests.analysis.logged import environment, log, write_wandb
 from trainables.metrics import recall_at
 from trainables.utils.errors import UserError
 
@@ -232,7 +232,7 @@ def test_scores_are_those_that_the_run_noted(study: Path, source: str) -> None:
             )
         else:
             with environment(study):
-                session(study, run.id, "search", run.config, summary=summary)
+                log("offline", study, run.id, "search", run.config, summary=summary)
         if noted == right:
             (read_records if source == "records" else read_wandb_files)(study)
     with pytest.raises(UserError, match=f"test scores of run {run.id}: SHA-256 {right[:12]}...; expected 000000000000"):
@@ -244,8 +244,8 @@ def test_only_runs_of_a_specification_are_in_the_table(study: Path) -> None:
     expected = read_records(study)
     with environment(study):
         parent = {"study": "synthetic", "configuration_id": "c", "specification_ids": [expected.runs[0].id]}
-        session(study, "agent", "sweep", parent, summary={"state": "finished"})
-        session(study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
+        log("offline", study, "agent", "sweep", parent, summary={"state": "finished"})
+        log("offline", study, "report-1", "report", {"study": "synthetic"}, summary={"state": "finished"})
     assert content_of(read_wandb_files(study)) == content_of(expected)
 
 

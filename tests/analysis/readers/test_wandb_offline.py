@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.readers.wandb_offline import read_offline_runs
-from tests.analysis.offline import environment, session
+from tests.analysis.logged import environment, log
 from trainables.utils.errors import UserError
 
 CONFIG = {"nothing": None, "nested": {"R10@1": [1, 2.5, None], "dot.ted": "ä"}, "long": "x" * 100_000}
@@ -18,10 +18,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("client")
     history = [{"instances": n, "train/loss": 1 / (n + 1)} for n in range(700)]
     with environment(place):
-        session(place, "first", "search", CONFIG, "group", history, {"state": "failed", "kept": 1e-9})
-        session(
-            place, "first", "search", CONFIG, "group", [{"instances": 700, "dev/R10@1": 1.0}], {"state": "finished"}
-        )
+        log("offline", place, "first", "search", CONFIG, "group", history, {"state": "failed", "kept": 1e-9})
+        more = [{"instances": 700, "dev/R10@1": 1.0}]
+        log("offline", place, "first", "search", CONFIG, "group", more, {"state": "finished"})
     return place / "wandb"
 
 

@@ -20,7 +20,7 @@ from analysis.readers.results import open_results, read_records, read_wandb_file
 from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
 from tests.analysis.builders import STATISTICS, Made, content_of, plan_of, queries_of, scores, study_runs, write_records
-from tests.analysis.online import client, log, log_run, log_study
+from tests.analysis.logged import client, log, log_run, log_study
 from tests.analysis.searching import told
 from trainables.utils.errors import UserError
 from wandb_server import Server

@@ -15,7 +15,7 @@ from analysis.readers.results import read_records, read_wandb_files
 from analysis.report import Report
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import Made, content_of, write_records, write_texts
-from tests.analysis.offline import write_wandb
+from tests.analysis.logged import write_wandb
 from tests.analysis.similarity import SETS, encoder_plan, encoder_runs
 from trainables.utils.errors import UserError
 

@@ -19,7 +19,7 @@ from analysis.tables.frames import build_runs_frame
 from analysis.tables.main import ReportData, build_report_data
 from records.scores import Evaluator
 from tests.analysis.builders import content_of, write_records
-from tests.analysis.offline import environment, write_search
+from tests.analysis.logged import write_wandb
 from tests.analysis.searching import Searched, metric, searched
 
 DROPPED, FAILED = (3, 5), (7,)
@@ -49,8 +49,7 @@ def test_the_latest_search_that_was_written_counts(study: Path) -> None:
     stored["systems"]["T-LS"]["proposals"] = stored["systems"]["T-LS"]["proposals"][:2]
     (study / "search.json").write_text(json.dumps(stored))
     plan = json.loads((study / "plan.json").read_text())["plan"]
-    with environment(study):
-        write_search(study, plan, stored)
+    write_wandb(study, plan, [], search=stored)
     second = read_wandb_files(study)
     assert len(second.search.systems["T-LS"].proposals) == 2
     assert content_of(second) == content_of(read_records(study))

@@ -88,13 +88,13 @@ class Tune:
         name, job, _ = self.begin()
         return name, self.searcher._attempts[name].request._replace(trial=job)
 
-    def finish(self, name: str, metric: Metric = quality) -> dict[str, Any]:
-        """The trial ends well; its result as Tune keeps it."""
+    def finish(self, name: str, metric: Metric = quality) -> None:
+        """The trial ends well."""
         entry = ended(self.searcher._attempts[name].request, metric)
         result = {"metric": 0.5, "record": json.dumps(entry), "scores": SCORES, "done": True}
         self.ends.on_trial_result(0, [], SimpleNamespace(trial_id=name), result)
+        assert result == {"metric": 0.5, "done": True}  # Tune keeps no record and no scores
         self.searcher.on_trial_complete(name, result)
-        return result
 
     def fail(self, name: str, error: Exception | str) -> None:
         """The trial raises, or Ray says this about its end."""
@@ -113,9 +113,12 @@ def tune(tmp_path):
     return Tune(tmp_path)
 
 
-def error_of(tune: Tune, job: TrialSpec) -> str:
-    entry = record.read_run_record(tune.folder, job.specification.id)
-    return str(entry["summary"]["error"])
+def read_error(tune: Tune, job: TrialSpec) -> str:
+    return str(record.read_run_record(tune.folder, job.specification.id)["summary"]["error"])
+
+
+def find_no_space(*_: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_the_share_of_a_trial_that_is_done_is_shown(tune):
@@ -169,14 +172,11 @@ def test_a_fault_of_the_machine_is_tried_again_and_then_stops_the_study_without_
 
 
 def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune):
-    """Nor do they use up the second try of a run that fails by itself."""
-    name, _, _ = tune.begin()
-    tune.fail(name, "its worker process has died")
-    name, _, _ = tune.begin()
-    tune.fail(name, ValueError("boom"))
-    name, _, _ = tune.begin()
-    tune.fail(name, PermissionError(13, "Permission denied", "/cache/x"))
-    name, _, _ = tune.begin()
+    """Nor do they use up the second try of a run that fails by itself, which is what is told."""
+    name, *_ = tune.begin()
+    for error in ("its worker process has died", ValueError("boom"), PermissionError(13, "Permission denied", "/x")):
+        tune.fail(name, error)
+        name, *_ = tune.begin()
     tune.finish(name)
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
@@ -201,33 +201,20 @@ def test_a_run_without_difficulties_has_failed_only_where_the_run_that_makes_the
 def test_a_failure_is_tried_again_and_told_once_with_the_cause_of_the_last_try(tune):
     name, job, _ = tune.begin()
     tune.fail(name, ValueError("boom"))
-    assert (tune.told, error_of(tune, job)) == ([], "ValueError: boom")
+    assert (tune.told, read_error(tune, job)) == ([], "ValueError: boom")
     again, same, _ = tune.begin()
     assert same == job
     tune.fail(again, TypeError("bang"))
     ((run_id, entry),) = tune.told
-    assert (run_id, entry["state"], error_of(tune, job)) == (job.specification.id, "failed", "TypeError: bang")
+    assert (run_id, entry["state"], read_error(tune, job)) == (job.specification.id, "failed", "TypeError: bang")
     _, other, _ = tune.begin()
     assert other.specification.id != job.specification.id
 
 
-def test_a_second_try_that_ends_well_is_what_is_told(tune):
-    name, *_ = tune.begin()
-    tune.fail(name, ValueError("boom"))
-    again, *_ = tune.begin()
-    tune.finish(again)
-    ((_, entry),) = tune.told
-    assert entry["state"] == "finished"
-
-
 def test_what_the_trial_says_of_its_failure_is_recorded(tune):
     name, job, _ = tune.begin()
-    entry = {
-        "id": job.specification.id,
-        "state": "failed",
-        "summary": {"error": "more is known"},
-        "traceback": ["line"],
-    }
+    about = {"summary": {"error": "more is known"}, "traceback": ["line"]}
+    entry = {"id": job.specification.id, "state": "failed", **about}
     tune.fail(name, TrialError(ValueError("boom"), entry))
     assert record.read_run_record(tune.folder, job.specification.id) == entry
     name, *_ = tune.begin()
@@ -274,20 +261,11 @@ def test_what_ends_for_good_is_copied_once(tune):
     assert tune.copied == [(first.specification.id, "dev"), (second.specification.id, "dev")]
 
 
-def test_tune_keeps_no_record_and_no_scores(tune):
-    name, *_ = tune.begin()
-    assert tune.finish(name) == {"metric": 0.5, "done": True}
-
-
 def test_a_disk_that_does_not_take_a_result_stops_the_study_which_repeats_the_trial(tune, monkeypatch):
     """It is told as what it is, and nothing says that the trial has ended."""
     name, job, _ = tune.begin()
-
-    def full(path: Path, content: bytes) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
+        patch.setattr(Path, "write_bytes", find_no_space)
         tune.finish(name)
     with pytest.raises(OSError, match="No space left"):
         tune.begin()
@@ -305,7 +283,7 @@ def test_a_hang_is_not_tried_again(tune):
     limits.crash_report.parent.mkdir(parents=True, exist_ok=True)
     limits.crash_report.write_text(TIMEOUT)
     tune.fail(name, "its worker process has died")
-    assert "longer than trial.minutes = 1; it hung in" in error_of(tune, job)
+    assert "longer than trial.minutes = 1; it hung in" in read_error(tune, job)
     assert len(tune.told) == 1
     assert not limits.crash_report.exists()
 
@@ -317,12 +295,8 @@ def test_numbers_that_are_not_finite_are_not_tried_again(tune):
 
 
 def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(tune, monkeypatch):
-    name, _, _ = tune.begin()
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(record, "write_run_record", full)
+    name, *_ = tune.begin()
+    monkeypatch.setattr(record, "write_run_record", find_no_space)
     tune.fail(name, ValueError("boom"))
     with pytest.raises(OSError, match="No space left"):
         tune.begin()

@@ -8,7 +8,7 @@ import pytest
 from analysis.report import main as report
 from analysis.results import read_records
 from study.sync import main as sync
-from tests.analysis.online import client
+from tests.analysis.logged import client
 from tests.study.command import called
 from tests.study.suites.command import TWO_SYSTEMS, records, run, write
 from wandb_server import Server

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from tests.sts import sentence, write_settings
+from tests.trainables.small import write_word_tokenizer
 from trainables.data import sentence_tokens
 from trainables.data.sentence_dataset import SentenceDataset, prepare_data
 from trainables.data.sentence_tokens import SentenceTokens, tokenize_sentences
@@ -21,17 +23,11 @@ LONGEST = 64
 
 
 @pytest.fixture(scope="module")
-def roberta() -> Any:
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Words of the tiny evaluation alone, between <s> and </s>."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    words = sorted({word for i in range(512) for word in sentence(i).split()})
-    known = {word: i for i, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
-    engine = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
-    engine.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    return PreTrainedTokenizerFast(tokenizer_object=engine, unk_token="<unk>", pad_token="<pad>")
+    place = tmp_path_factory.mktemp("roberta")
+    write_word_tokenizer(place, sorted({word for i in range(512) for word in sentence(i).split()}))
+    return AutoTokenizer.from_pretrained(place)
 
 
 @pytest.fixture(scope="module")

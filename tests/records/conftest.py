@@ -1,0 +1,1 @@
+from tests.analysis.conftest import study, written  # noqa: F401
