@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from filelock import FileLock
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tests.trainables.encoders import Encoders
     from tests.trainables.small import World
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # numpy and torch read it; threads of two test processes only wait
 same_folder = [HealthCheck.function_scoped_fixture]
 settings.register_profile(
     "reproducible", max_examples=50, derandomize=True, deadline=None, suppress_health_check=same_folder
@@ -47,6 +49,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first: of two processes, none has a long file left when the other is done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_waits_for_the_disk() -> Iterator[None]:
+    """Whatever is written need not be on the disk at once: nobody cuts the power during a test."""
+    with patch.object(os, "fsync", lambda descriptor: None):
+        yield
 
 
 Share = Callable[[str, Callable[[Path], Any]], Any]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from analysis import figures
 from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
 from analysis.export.report_folder import stage_report
@@ -265,9 +266,10 @@ def test_the_own_folder_of_a_study_is_written_without_the_page_of_an_earlier_rep
 
 
 def test_a_folder_with_a_figure_of_that_name_but_no_report_is_left_alone(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, name = tmp_path / "thesis", "effects.png"
+    monkeypatch.setattr(figures, "draw_figures", lambda _, staging: [(staging / name).touch() or name])
     folder.mkdir()
     (folder / name).write_text("mine")
     assert main([str(study), "--output", str(folder)]) == 2

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tests.trainables.models.architectures import (
     LAYERS,
+    LONGEST,
     SEPARATE,
     TYPES,
     WORDS,
@@ -40,7 +41,7 @@ from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.utils.arrays import Ints
 from trainables.utils.errors import UserError
 
-MIXED = [1, 1, 2, 3, 8, 9, 17, 33, 64, 65, 512]
+MIXED = [1, 1, 2, 3, 8, 9, 17, 33, 64, 65, LONGEST]
 SHORT = [9, 14, 11, 30, 14, 64, 3, 9]
 every_type = pytest.mark.parametrize("kind", TYPES)
 every_separate_type = pytest.mark.parametrize("kind", SEPARATE)
@@ -341,7 +342,7 @@ def test_training_and_evaluation_in_bf16_are_near_those_in_fp32(models: dict[str
 @every_type
 def test_limits_of_a_model_are_read_from_its_files(models: dict[str, Path], kind: str) -> None:
     longest = read_max_tokens(models[kind])
-    assert longest == (512 if ARCHITECTURES[kind].positions_follow_padding else 514)
+    assert longest == (LONGEST if ARCHITECTURES[kind].positions_follow_padding else LONGEST + 2)
     check_model_settings(models[kind], RankerModelSettings(max_length=longest, num_layers=LAYERS))
     for settings, problem in (
         ({"max_length": longest + 1}, f"model.max_length: {longest + 1}; expected at most the model's {longest}"),

@@ -22,7 +22,8 @@ def tracking(server, tmp_path, monkeypatch):
     """Tracks to a project of the test's own."""
     for name in [name for name in os.environ if name.startswith("WANDB_")]:
         monkeypatch.delenv(name)
-    for name, value in server.environment().items():
+    at_once = {"WANDB_X_FILE_STREAM_TRANSMIT_INTERVAL": "1"}  # seconds; the client sends rows every 15 s otherwise
+    for name, value in (server.environment() | at_once).items():
         monkeypatch.setenv(name, value)
     folder = tmp_path / "the study's folder"
     write_json(folder / "plan.json", {"plan": PLAN, "hash": hash_json(PLAN)})

@@ -16,7 +16,7 @@ _METRICS = {"Run History Line Plot": "history", "Bar Chart": "summary", "Scalar 
 
 def panels(view: Mapping[str, Any]) -> list[dict[str, Any]]:
     """All panels, in their order."""
-    return [panel for section in _sections(view) for panel in section["panels"]]
+    return [panel for section in view["spec"]["section"]["panelBankConfig"]["sections"] for panel in section["panels"]]
 
 
 def named(view: Mapping[str, Any]) -> Keys:
@@ -28,15 +28,11 @@ def named(view: Mapping[str, Any]) -> Keys:
     found: Keys = {"history": set(), "summary": set(), "config": set(), "run": set()}
     section = view["spec"]["section"]
     (run_set,) = section["runSets"]
-    axes = [section["settings"]["xAxis"], *(own["localPanelSettings"]["xAxis"] for own in _sections(view))]
-    pairs = [("history", axis) for axis in axes]
+    axes = [section["settings"], *(own["localPanelSettings"] for own in section["panelBankConfig"]["sections"])]
+    pairs = [("history", settings["xAxis"]) for settings in axes]
     pairs += [pair for panel in panels(view) for pair in _of_panel(panel)]
-    pairs += [(item["key"]["section"], item["key"]["name"]) for item in leaves(run_set["filters"])]
-    pairs += [(item["key"]["section"], item["key"]["name"]) for item in run_set["sort"]["keys"]]
-    pairs += [
-        _accessor(column) for column in {*run_set["runFeed"]["columnVisible"], *run_set["runFeed"]["columnOrder"]}
-    ]
-    pairs += [(key["section"], key["name"]) for key in run_set["grouping"]]
+    pairs += [pair for part in ("filters", "sort", "grouping") for pair in _of_runs(run_set[part])]
+    pairs += map(_accessor, {*run_set["runFeed"]["columnVisible"], *run_set["runFeed"]["columnOrder"]})
     for place, name in pairs:
         found[place].add(name.removesuffix(".value") if place == "config" else name)
     return found
@@ -51,15 +47,6 @@ def missing(view: Mapping[str, Any], logged: Mapping[str, set[str]]) -> list[str
     """
     keys = named(view)
     return sorted(f"{place} {name}" for place, own in logged.items() for name in keys[place] - own)
-
-
-def leaves(filters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The conditions of a filter, groups opened."""
-    for item in filters["filters"]:
-        if "filters" in item:
-            yield from leaves(item)
-        else:
-            yield item
 
 
 def selects(filters: Mapping[str, Any], run: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -79,15 +66,17 @@ def selects(filters: Mapping[str, Any], run: Mapping[str, Mapping[str, Any]]) ->
 
 def _holds(item: Mapping[str, Any], run: Mapping[str, Mapping[str, Any]]) -> bool:
     value = run[item["key"]["section"]].get(item["key"]["name"])
-    if item["op"] == "IN":
-        return value in item["value"]
-    assert item["op"] == "="
-    return bool(value == item["value"])
+    assert item["op"] in ("IN", "=")
+    return bool(value in item["value"] if item["op"] == "IN" else value == item["value"])
 
 
-def _sections(view: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = view["spec"]["section"]["panelBankConfig"]["sections"]
-    return found
+def _of_runs(part: Any) -> Iterator[tuple[str, str]]:
+    """The keys by which runs are chosen, sorted or grouped, however deep they stand."""
+    if isinstance(part, dict) and {"section", "name"} <= part.keys():
+        yield part["section"], part["name"]
+    elif isinstance(part, dict | list):
+        for inner in part.values() if isinstance(part, dict) else part:
+            yield from _of_runs(inner)
 
 
 def _of_panel(panel: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -44,7 +44,7 @@ def test_a_start_of_ray_that_takes_too_long_is_a_fault_of_the_machine(monkeypatc
         start_ray(STUDY, None, Path())
 
 
-@pytest.mark.slow  # it starts Ray
+@pytest.mark.long  # it starts Ray
 def test_tune_hands_over_a_record_and_scores_and_keeps_neither_nor_a_credential(tmp_path):
     """Neither in memory nor in its files, which it writes here after each result; and Ray's are private."""
     results, session = tmp_path / "results", tmp_path / "session"

@@ -18,7 +18,7 @@ from study.plan.analysis_plan import build_plan, register_plan
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.workflows.dry_run import build_preview
-from tests.study.driving import RESOLVED, empty_folder
+from tests.study.driving import RESOLVED, empty_folder, names
 from tests.study.scored import Strength, conduct, scheduler, study
 
 FRESH = tuple(range(101, 113))
@@ -111,7 +111,7 @@ def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path, monkeypatc
     assert seeds_used([*started, *again], "test") == list(FRESH)
 
 
-@settings.get_profile("costly")
+@settings(settings.get_profile("costly"), max_examples=2)
 @given(st.integers(0, 99), st.lists(st.integers(10, 60), min_size=1, max_size=3), st.sampled_from([0.0, 0.35, 3.0]))
 @example(seed=0, kills=[60, 40], size=0.0)  # killed after two looks of three
 def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, size):
@@ -130,10 +130,6 @@ def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, siz
         restarted = sequential(other)
         assert restarted.is_finished
         assert restarted.select_for_test() == whole.select_for_test()
-
-
-def names(started: list[TrialRequest]) -> list[tuple[str, str]]:
-    return sorted((r.trial.specification.id, r.trial.action) for r in started)
 
 
 def test_runs_by_which_nothing_was_chosen_serve_in_the_confirmation(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from records import search_log as searchlog
 from study.scheduling.trials import TrialRequest
-from tests.study.driving import decisions, empty_folder
+from tests.study.driving import decisions, empty_folder, names
 from tests.study.scored import conduct, scheduler, strength, study, trained
 
 RACING: dict[str, Any] = {
@@ -43,7 +43,7 @@ def test_without_a_race_nothing_is_dropped(tmp_path):
     assert not any(variant_search.pruned for variant_search in made.searches.values())
 
 
-@settings.get_profile("costly")
+@settings(settings.get_profile("costly"), max_examples=3)
 @given(st.integers(0, 99), st.lists(st.integers(5, 40), min_size=1, max_size=2))
 def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed, kills):
     order, made = random.Random(seed), study(**RACING, confirm={"seeds": (11, 12)})
@@ -57,8 +57,7 @@ def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed, kills):
             searchlog.write_search_log(other, killed.build_search_log())
         last = scheduler(made, other, previous_log=searchlog.read_searches(other))
         again += conduct(last, order=order)
-        ids = sorted((e.trial.specification.id, e.trial.action) for e in again)
-        assert ids == sorted((e.trial.specification.id, e.trial.action) for e in expected)
+        assert names(again) == names(expected)
         assert decisions(last) == decisions(whole)
         assert last.build_search_log() == whole.build_search_log()
         assert {name: variant_search.pruned for name, variant_search in last.searches.items()} == {

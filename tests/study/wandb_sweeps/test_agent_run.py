@@ -24,7 +24,7 @@ import os
 from study.tracking.agent_env import read_sweep_context, remove_sweep_variables
 from study.wandb_sweeps import agent_run
 
-agent_run._TIMEOUT_S = 5
+agent_run._TIMEOUT_S = 2 if {mode!r} == "online" else 60
 
 where = read_sweep_context(os.environ)
 for name in os.environ.keys() - remove_sweep_variables(os.environ).keys():

@@ -14,7 +14,7 @@ from trainables.models.architectures import ARCHITECTURES
 from trainables.models.packing import PackedBatch
 from trainables.models.transformer import load_pretrained
 
-LONGEST, LAYERS, WORDS = 512, 4, 200
+LONGEST, LAYERS, WORDS = 160, 4, 200
 _COMMON = {
     "vocab_size": WORDS,
     "hidden_size": 32,

@@ -53,7 +53,8 @@ class TestOnEveryStorage:
             time.sleep(0.2)
             assert kept.read_marker("key.claim") != before
 
-    def test_who_holds_a_claim_at_last_has_waited_for_it(self, kept: Storage) -> None:
+    def test_who_holds_a_claim_at_last_has_waited_for_it(self, kept: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(kept, "poll_interval_s", 0.01)
         kept.create_marker("key.claim", ELSEWHERE)
         looks = 0
 
