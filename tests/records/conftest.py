@@ -1,1 +1,0 @@
-from tests.analysis.conftest import study, written  # noqa: F401
