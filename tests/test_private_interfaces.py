@@ -177,14 +177,6 @@ def test_the_installed_packages_take_the_first_python_that_is_allowed():
     assert {name: bound for name, bound in asked.items() if f"{first}.0" not in SpecifierSet(bound)} == {}
 
 
-def test_what_a_library_lacks_is_told_with_the_file_that_uses_it():
-    lines = "json: dumps, no_such.thing\njson ~ JSONEncoder\njson ~ _no_such_variable"
-    assert [*find_missing({"study/one.py": lines})] == [
-        "json: dumps, no_such.thing, which study/one.py relies on",
-        "json ~ _no_such_variable, which study/one.py relies on",
-    ]
-
-
 @pytest.mark.parametrize("library", USES)
 def test_a_library_has_what_is_used_of_it(library):
     assert [*find_missing(USES[library])] == [], version(library)

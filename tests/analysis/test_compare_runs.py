@@ -12,7 +12,7 @@ import pytest
 
 from analysis.compare import main
 from tests.analysis.trec import write_qrels, write_runs
-from tests.study.command import called
+from tests.study.command import light
 
 METRIC = ["--metric", "nDCG@10"]
 
@@ -83,15 +83,8 @@ def test_a_table_with_measures_is_read_by_the_same_option(tmp_path: Path, capsys
 
 def test_runs_need_no_torch(tmp_path: Path) -> None:
     options = [*arguments(write_qrels(tmp_path), write_runs(tmp_path)), *METRIC]
-    code = (
-        "import sys; from analysis.compare import main\n"
-        f"status = main({options!r})\n"
-        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna', 'sentence_transformers'} & set(sys.modules)\n"
-        "assert not heavy, heavy\nsys.exit(status)"
-    )
-    done = called(tmp_path, "-c", code)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = light(tmp_path, *options, module="analysis.compare", more=("sentence_transformers",))
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 RUN = "q01 Q0 d0 1 2.0 t\nq02 Q0 d1 1 1.0 t\n"

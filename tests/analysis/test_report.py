@@ -3,8 +3,6 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +28,7 @@ from tests.analysis.builders import (
     write_records,
     write_texts,
 )
+from tests.study.command import light
 from trainables.utils.errors import UserError
 
 
@@ -287,9 +286,5 @@ def test_a_file_in_the_place_of_the_report_is_one_line_and_status_two(
     assert capsys.readouterr().err == told
 
 
-def test_import_is_light() -> None:
-    code = (
-        "import sys, analysis.report; print([m for m in ('torch', 'ray', 'wandb', 'matplotlib') if m in sys.modules])"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+def test_import_is_light(tmp_path: Path) -> None:
+    assert light(tmp_path, "--help", module="analysis.report", more=("matplotlib",)).stderr == ""

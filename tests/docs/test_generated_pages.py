@@ -17,7 +17,6 @@ from study.folder.run_store import RunStore
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import ConfigurationFactory, ResolvedInputs
 from tests.docs.blocks import ROOT
-from tests.docs.files_page import as_pattern
 from tests.study.command import merged
 from tests.study.driving import RESOLVED, drive
 from trainables.curriculum import PACING
@@ -171,11 +170,3 @@ def test_content_that_files_have_decides_ids_and_their_place_does_not(part, tmp_
     assert answer("model.name") == answer("task.path") == "content"
     assert first_id(RESOLVED, "roberta-base") == known
     assert first_id(RESOLVED._replace(**{part: "other"}), "bert-base-uncased") != known
-
-
-def test_a_pattern_of_the_page_of_files_matches_one_folder():
-    """tests/study/test_end_to_end.py compares the page with a finished study."""
-    assert as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/record.json")
-    assert not as_pattern("runs/<run id>/record.json").fullmatch("runs/0a/0b/record.json")
-    assert as_pattern("wandb/.data/...").fullmatch("wandb/.data/a/b.log")
-    assert not as_pattern("clock.json").fullmatch("clock-json")

@@ -105,12 +105,3 @@ def test_nothing_is_loaded_from_another_host(site):
 
 def test_no_script_of_the_site_is_built_into_it(site):
     assert not (site / "scripts").exists()
-
-
-def test_addresses_are_found():
-    page = '<style>@import "https://a/b.css";</style><a id="x" href="//y#z"></a><p style="content:url(c.png)">'
-    assert list_loaded(f'{page}<img alt="x" src="//a/b"><link rel="x" href="d.css">') == [
-        "https://a/b.css", "c.png", "//a/b", "d.css"
-    ]  # fmt: skip
-    assert is_elsewhere("//a/b")
-    assert not is_elsewhere("b.css?c=d")

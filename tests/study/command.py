@@ -99,12 +99,15 @@ def called(folder: Path, *arguments: str, timeout: int = 120, **changes: str) ->
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=own, timeout=timeout, check=False)
 
 
-def light(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a folder; it fails where it loads what only training or a search needs."""
+def light(
+    folder: Path, *arguments: str, module: str = "study.run", more: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a folder; it fails where it loads what only training or a search needs, or more libraries."""
+    names = {"torch", "ray", "transformers", "wandb", "optuna", *more}
     code = (
-        "import sys; from study.run import main\n"
+        f"import sys; from {module} import main\n"
         f"try: status = main({list(arguments)!r})\nexcept SystemExit as end: status = end.code\n"
-        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules)\n"
+        f"heavy = {names} & set(sys.modules)\n"
         "assert not heavy, heavy\nsys.exit(status)"
     )
     return called(folder, "-c", code)

@@ -1,4 +1,4 @@
-"""The command line's light commands; several mistakes at once, and one in the environment."""
+"""The command line's light commands; several mistakes at once."""
 
 import pytest
 
@@ -13,13 +13,6 @@ def test_several_mistakes_are_a_line_each(tmp_path):
         "study.run: command line: seeds: 3",
         "study.run: command line: search.round_size: 0",
     ]
-
-
-def test_a_wrong_mode_in_the_environment_is_named(tmp_path):
-    result = call("study.run", tmp_path, WANDB_MODE="sometimes")
-    assert result.returncode == 2
-    assert "WANDB_MODE" in result.stderr
-    assert "sometimes" in result.stderr
 
 
 @pytest.mark.parametrize(

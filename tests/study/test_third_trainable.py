@@ -3,8 +3,6 @@
 import gc
 import json
 import os
-import subprocess
-import sys
 import time
 from datetime import date
 from pathlib import Path
@@ -28,7 +26,7 @@ from study.wandb_workspace.workspace import as_json, build_workspace
 from study.workflows.dry_run import build_preview
 from study.workflows.session import run_study
 from tests.plugins import EXAMPLE, ROOT, take_back_plugins
-from tests.study.command import comparisons, records, table
+from tests.study.command import call, comparisons, light, records, table
 from tests.study.dashboards import missing
 from trainables.utils.errors import UserError
 
@@ -197,11 +195,5 @@ def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done):
 
 
 def test_the_command_line_lists_it_and_its_plan_loads_nothing_heavy(done):
-    code = (
-        "import sys; from study.run import main; main([sys.argv[1], '--list']); main(sys.argv[1:])\n"
-        "heavy = {'torch', 'ray', 'transformers', 'wandb', 'optuna'} & set(sys.modules); assert not heavy, heavy"
-    )
-    command = [sys.executable, "-c", code, FILE, "--dry-run"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=done.place)
-    assert "trainable logistic: variants\n  HARD " in shown.stdout
-    assert "\nstudy points: task points" in shown.stdout
+    assert "trainable logistic: variants\n  HARD " in call("study.run", done.place, FILE, "--list").stdout
+    assert light(done.place, FILE, "--dry-run").stdout.startswith("study points: task points")

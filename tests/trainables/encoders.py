@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.sts import write_settings
-from tests.trainables.small import write_bert, write_roberta
+from tests.trainables.small import share_cache, write_bert, write_roberta
 from trainables.data.sentence_dataset import SentenceDataset, prepare_data
 from trainables.models.pretrained import hash_model_files
 from trainables.specs.environment import detect_environment
@@ -40,12 +40,7 @@ class Encoders(NamedTuple):
     def fresh(self) -> Path:
         """A cache without stages, which shares everything else."""
         shared = self.prepared.folder.parents[1]
-        place = shared.parent / f"cache-{next(_numbers)}"
-        for name in ("prepared", "tokens", "features"):
-            (shared / name).mkdir(exist_ok=True)
-            place.mkdir(exist_ok=True)
-            (place / name).symlink_to(shared / name)
-        return place
+        return share_cache(shared, shared.parent / f"cache-{next(_numbers)}")
 
 
 def write_encoders(place: Path) -> Encoders:

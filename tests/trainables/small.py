@@ -63,11 +63,16 @@ class World(NamedTuple):
 
     def fresh_cache(self, place: Path) -> Path:
         """A cache below `place` without stages, which shares everything else."""
-        for name in ("prepared", "tokens", "features"):
-            (self.cache / name).mkdir(exist_ok=True)
-            place.mkdir(parents=True, exist_ok=True)
-            (place / name).symlink_to(self.cache / name)
-        return place
+        return share_cache(self.cache, place)
+
+
+def share_cache(cache: Path, place: Path) -> Path:
+    """Makes a cache without stages, which shares everything else with another one."""
+    place.mkdir(parents=True, exist_ok=True)
+    for name in ("prepared", "tokens", "features"):
+        (cache / name).mkdir(exist_ok=True)
+        (place / name).symlink_to(cache / name)
+    return place
 
 
 def write_world(place: Path) -> World:

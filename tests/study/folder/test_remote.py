@@ -53,6 +53,23 @@ def copy_of(place: str, folder: Path, log: Callable[[str], None] = pytest.fail) 
     return RemoteRecords(place, folder, log)
 
 
+def refuse(
+    remote: RemoteRecords,
+    patch: pytest.MonkeyPatch,
+    is_refused: Callable[[str], object],
+    told: str = "the network is gone",
+) -> None:
+    """Lets the storage of the copy take no file of which this is true."""
+    put = remote._storage.put_file
+
+    def put_or_refuse(name: str, source: Path) -> None:
+        if is_refused(name):
+            raise OSError(told)
+        put(name, source)
+
+    patch.setattr(remote._storage, "put_file", put_or_refuse)
+
+
 @pytest.fixture(params=KINDS)
 def place(request, tmp_path):
     return some_place(request.param, tmp_path / "bucket")
@@ -87,16 +104,8 @@ def test_a_writer_that_fails_on_the_way_has_put_nothing_that_counts(tmp_path, mo
     place = some_place("memory", tmp_path)
     recorded(tmp_path / "one", "abc")
     said = list[str]()
-    archive = copy_of(place, tmp_path / "one", said.append)
-    whole, put = archive._storage.put_file, []
-
-    def failing(name: str, source: Path) -> None:
-        if len(put) == count:
-            raise OSError("the network is gone")
-        put.append(name)
-        whole(name, source)
-
-    monkeypatch.setattr(archive._storage, "put_file", failing)
+    archive, put = copy_of(place, tmp_path / "one", said.append), list[str]()
+    refuse(archive, monkeypatch, lambda name: len(put) == count or put.append(name))
     archive.upload_evaluation("abc", "dev")
     assert ["the network is gone" in line for line in said] == [True]
     assert len(put) == count
@@ -182,14 +191,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(tmp_path, monk
     """A driver on another machine then finds all of it."""
     place, said = some_place("memory", tmp_path), list[str]()
     remote, reachable = copy_of(place, tmp_path / "one", said.append), False
-    whole = remote._storage.put_file
-
-    def put(name: str, source: Path) -> None:
-        if not reachable:
-            raise OSError("the network\nis gone")
-        whole(name, source)
-
-    monkeypatch.setattr(remote._storage, "put_file", put)
+    refuse(remote, monkeypatch, lambda _: not reachable, "the network\nis gone")
     monkeypatch.setattr("study.folder.remote._RETRY_INTERVAL_S", 0.0)
     for run_id in ("abc", "def"):
         recorded(tmp_path / "one", run_id)
@@ -209,14 +211,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(tmp_path, monk
 def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path, monkeypatch):
     place, said = some_place("memory", tmp_path), list[str]()
     remote = copy_of(place, tmp_path / "one", said.append)
-    whole = remote._storage.put_file
-
-    def put(name: str, source: Path) -> None:
-        if name.startswith("runs/bad/"):
-            raise OSError("refused")
-        whole(name, source)
-
-    monkeypatch.setattr(remote._storage, "put_file", put)
+    refuse(remote, monkeypatch, lambda name: name.startswith("runs/bad/"), "refused")
     monkeypatch.setattr("study.folder.remote._RETRY_INTERVAL_S", 0.0)
     for run_id in ("bad", "abc", "def", "ghi"):  # of the last nothing is known before the next attempt
         recorded(tmp_path / "one", run_id)
@@ -229,11 +224,7 @@ def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path, monkeypatch
 def test_during_an_outage_not_every_evaluation_waits_for_it(tmp_path, monkeypatch):
     said = list[str]()
     remote = copy_of(some_place("memory", tmp_path), tmp_path / "one", said.append)
-
-    def put(name: str, source: Path) -> None:
-        raise OSError("the network is gone")
-
-    monkeypatch.setattr(remote._storage, "put_file", put)
+    refuse(remote, monkeypatch, lambda _: True)
     for run_id in ("abc", "def", "ghi"):
         recorded(tmp_path / "one", run_id)
         remote.upload_evaluation(run_id, "dev")

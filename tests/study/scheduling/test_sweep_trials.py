@@ -104,10 +104,12 @@ def test_unfinished_seeds_are_completed_before_anything_is_chosen(tmp_path):
     assert [request.trial.action for request in own] == ["train", *["test"] * len(SEEDS)]
 
 
-def test_one_that_stays_incomplete_is_not_chosen(tmp_path):
-    def broken(labels: Labels) -> float | None:
-        return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
+def broken(labels: Labels) -> float | None:
+    """Returns the quality of a run, and None for one seed of the configuration BEST."""
+    return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
 
+
+def test_one_that_stays_incomplete_is_not_chosen(tmp_path):
     made = scheduler(tmp_path, BEST, LINEAR, FASTER)
     drive(made, broken)
     assert made.is_finished
@@ -160,9 +162,6 @@ def test_what_is_swept_after_the_test_does_not_change_the_choice(tmp_path, earli
 
 
 def test_what_failed_is_not_made_good_after_the_test(tmp_path):
-    def broken(labels: Labels) -> float | None:
-        return None if labels["switch"] == 0.6 and labels["seed"] == SEEDS[0] else metric(labels)
-
     before = scheduler(tmp_path, BEST)
     drive(before, broken)
     again = single(tmp_path, *BEST)

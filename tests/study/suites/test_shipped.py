@@ -224,13 +224,13 @@ SMALL = {
 """Settings of a training on small files, by the name of a suite or its first part."""
 
 
-LARGE = ("evidence-losses", "evidence-smoothing", "label-noise")
-"""Suites whose data are the docstrings of large libraries."""
+FAST = ("curriculum-table-4", "evidence-noise", "gs-infonce-table-2", "wsls-table-1")
+"""A suite of each kind of data; the others have the same, or the docstrings of large libraries."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in LARGE else name for name in SUITES]
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.long) for name in SUITES]
 )
 def test_a_suite_is_planned_on_prepared_data(name, tmp_path, capsys):
     """With a model that is installed; the fingerprints of all studies are then in the plan."""

@@ -101,18 +101,6 @@ def test_a_grid_runs_every_configuration_once(tmp_path, name):
         assert {sweep["method"] for sweep in own} == {"grid"}
 
 
-@pytest.mark.parametrize("overrides", STUDIES_TRIED.values(), ids=STUDIES_TRIED)
-def test_the_command_names_the_same_study_online(tmp_path, overrides):
-    study = load_study("quick", ["tracking.mode=online", *overrides])
-    for sweep in written(tmp_path, *overrides).values():
-        *start, name = sweep["command"][:5]
-        assert start == ["${env}", "${interpreter}", "-m", "study.run"]
-        *given, option, macro = sweep["command"][5:]
-        assert (option, macro) == ("--sweep", "${args_no_hyphens}")
-        assert load_study(name, given) == study
-        assert sweep["project"] == study.project
-
-
 def test_a_mode_that_is_asked_for_stands(tmp_path):
     command = written(tmp_path, "tracking.mode=disabled")["ls.yaml"]["command"]
     assert load_study("quick", command[5:-2]).tracking.mode == "disabled"

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.trainables import encoders
 from tests.trainables.data.library import tiny_settings
 from tests.trainables.deaths import same
 from tests.trainables.small import (
@@ -33,21 +35,27 @@ from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.ranker import LabelSmoothing
 
+ROOT = Path(__file__).parents[3]
 
-def test_another_process_trains_the_same_weights(world: World, fresh: Fresh) -> None:
-    here = finish(job(world, fresh(), T_WSLS))
-    elsewhere = job(world, fresh(), T_WSLS).model_dump_json()
+
+@pytest.mark.parametrize("kind", ["ranker", pytest.param("encoder", marks=pytest.mark.long)])
+def test_another_process_trains_the_same_weights(kind: str, request: pytest.FixtureRequest) -> None:
+    if kind == "ranker":
+        world, fresh = (request.getfixturevalue(name) for name in ("world", "fresh"))
+        here, there = (job(world, fresh(), T_WSLS) for _ in range(2))
+    else:
+        own = request.getfixturevalue("encoders")
+        here, there = (encoders.job(own, own.fresh(), encoders.T_GS) for _ in range(2))
     code = (
-        "import sys; from trainables.specs.trial import TrialSpec\n"
-        "from trainables.rankers.ranker_run import RankerRun\n"
-        "run = RankerRun(TrialSpec.model_validate_json(sys.argv[1]))\n"
-        "while (outcome := run.advance()) is None: pass\n"
+        "import sys; from tests.trainables.small import TrialSpec, finish\n"
+        "outcome = finish(TrialSpec.model_validate_json(sys.argv[1]))\n"
         "print(outcome.weights_hash, outcome.metric)"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
-    command = [sys.executable, "-c", code, elsewhere]
+    expected = finish(here)
+    environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code, there.model_dump_json()]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert result.stdout.split() == [here.weights_hash, repr(here.metric)]
+    assert result.stdout.split() == [expected.weights_hash, repr(expected.metric)]
 
 
 EARLY, LATE = (WSLS, T_WSLS, BATCH_SIZE), (LS, T_LS, 2 * BATCH_SIZE)

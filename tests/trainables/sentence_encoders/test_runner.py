@@ -1,8 +1,5 @@
 """Runs of sentence encoders are as pure, shared and lasting as those of rankers."""
 
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from typing import Any
 
@@ -27,23 +24,6 @@ from trainables.utils.errors import UserError
 EARLY = T_GS.model_copy(update={"switch": 0.25})
 LATE = T_GS.model_copy(update={"switch": 0.75})
 CHOSEN = {"checkpoint": "STS", "evaluations": BATCHES, "learning_rate": 1e-2}
-
-
-@pytest.mark.long
-def test_another_process_trains_the_same_weights(encoders: Encoders) -> None:
-    here = finish(job(encoders, encoders.fresh(), T_GS))
-    elsewhere = job(encoders, encoders.fresh(), T_GS).model_dump_json()
-    code = (
-        "import sys; from trainables.specs.trial import TrialSpec\n"
-        "from trainables.sentence_encoders.encoder_backend import start_run\n"
-        "run = start_run(TrialSpec.model_validate_json(sys.argv[1]), lambda: None)\n"
-        "while (outcome := run.advance()) is None: pass\n"
-        "print(outcome.weights_hash, outcome.metric)"
-    )
-    environment = os.environ | {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"}
-    command = [sys.executable, "-c", code, elsewhere]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert result.stdout.split() == [here.weights_hash, repr(here.metric)]
 
 
 @pytest.mark.parametrize(

@@ -136,21 +136,16 @@ def test_an_exception_that_a_library_makes_of_it_is_the_interruption_all_the_sam
     assert gone(child)
 
 
-def test_a_second_signal_ends_it_at_once_and_leaves_no_children(tmp_path: Path, processes: list[Started]) -> None:
-    process, child = script(tmp_path, STUBBORN)
+@pytest.mark.parametrize("again", [True, False])
+def test_a_command_that_does_not_unwind_ends_at_a_second_signal_or_after_a_while(
+    again: bool, tmp_path: Path, processes: list[Started]
+) -> None:
+    process, child = script(tmp_path, STUBBORN, grace=60.0 if again else 0.5)
     processes.append(process)
     process.send("SIGTERM")
-    assert process.output.readline() == "swallowed\n"
-    process.send("SIGINT")
-    line = "a.command: interrupted by SIGTERM; finished work is kept; rerun the same command\n"
-    assert process.ended() == (1, line)
-    assert gone(child)
-
-
-def test_a_command_that_does_not_unwind_ends_all_the_same(tmp_path: Path, processes: list[Started]) -> None:
-    process, child = script(tmp_path, STUBBORN, grace=0.5)
-    processes.append(process)
-    process.send("SIGTERM")
+    if again:
+        assert process.output.readline() == "swallowed\n"
+        process.send("SIGINT")
     line = "a.command: interrupted by SIGTERM; finished work is kept; rerun the same command\n"
     assert process.ended() == (1, line)
     assert gone(child)
