@@ -25,7 +25,7 @@ LONG.files := tests/faults/test_damaged_files.py tests/faults/test_disk.py
 LONG.real-data := tests/study/test_real_data.py
 LONG.studies := tests/docs tests/examples tests/trainables tests/study/config tests/study/execution tests/study/suites \
 	tests/study/utils tests/study/workflows tests/study/test_curricula_end_to_end.py \
-	tests/study/test_encoder_study.py tests/study/test_rerank.py
+	tests/study/test_encoder_study.py tests/study/test_requests_of_studies.py tests/study/test_rerank.py
 LONG.wandb := tests/analysis/readers tests/faults/test_wandb.py tests/study/tracking tests/study/wandb_sweeps
 PARTS := distribution encoders faults files real-data studies wandb wandb-server
 PART := $(PARTS)

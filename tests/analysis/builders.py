@@ -273,8 +273,20 @@ def report_of(folder: Path, runs: list[Made], **changes: Any) -> Report:
 def write_texts(results: Results, folder: Path) -> Report:
     """Write a report without figures, which take longest."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "draw_figures", lambda *_: [])
+        leave_figures_empty(patch)
         return write_report(results, folder)
+
+
+def leave_figures_empty(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let reports have empty figures of these names instead of their own."""
+
+    def draw(_: ReportData, folder: Path) -> list[str]:
+        for name in names:
+            (folder / f"{name}.png").touch()
+            (folder / f"{name}.svg").touch()
+        return list(names)
+
+    patch.setattr(figures, "draw_figures", draw)
 
 
 def content_of(results: Results) -> tuple[object, ...]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import figures
 from analysis.compare import compare, read_score_file
 from analysis.data.results import per_query
 from analysis.export.report_folder import stage_report
@@ -17,6 +16,7 @@ from analysis.readers.results import read_folder, read_records, read_wandb_files
 from analysis.rendering.conclusion import write_conclusion
 from analysis.rendering.document import build_document, render_latex, render_markdown, render_text
 from analysis.report import main, write_report
+from tests.analysis import builders
 from tests.analysis.builders import (
     Made,
     analyse,
@@ -268,7 +268,7 @@ def test_a_folder_with_a_figure_of_that_name_but_no_report_is_left_alone(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, name = tmp_path / "thesis", "effects.png"
-    monkeypatch.setattr(figures, "draw_figures", lambda _, staging: [(staging / name).touch() or name])
+    builders.leave_figures_empty(monkeypatch, "effects")
     folder.mkdir()
     (folder / name).write_text("mine")
     assert main([str(study), "--output", str(folder)]) == 2

@@ -59,8 +59,8 @@ def run_trial(request: TrialRequest) -> int:
 
 
 def make_study(folder: Path, seeds: int, max_size: str = "1TB") -> Study:
-    """Return a study with 10 configurations of each system, whose checkpoints and copy are in the counting store."""
-    epsilon = [round(0.02 * number, 2) for number in range(1, 11)]
+    """Return a study with 20 configurations of each system, whose checkpoints and copy are in the counting store."""
+    epsilon = [round(0.02 * number, 2) for number in range(1, 21)]
     places = [
         f"output.folder={folder / 'study'}",
         f"cache.folder={folder / 'cache'}",
@@ -68,8 +68,8 @@ def make_study(folder: Path, seeds: int, max_size: str = "1TB") -> Study:
         f"output.remote={PROTOCOL}://bucket/records",
         f"cache.max_size={max_size}",
     ]
-    counts = [f"search.n_configurations.{name}=10" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
-    more = ["search.round_size=5", f"search.epsilon={epsilon}", f"seeds={[*range(1, seeds + 1)]}"]
+    counts = [f"search.n_configurations.{name}=20" for name in ("LS", "WSLS", "T-LS", "T-WSLS")]
+    more = ["search.round_size=10", f"search.epsilon={epsilon}", f"seeds={[*range(1, seeds + 1)]}"]
     return load_study("quick", ["training.precision=fp32", "confirm.seeds=[]", *places, *counts, *more])
 
 

@@ -34,13 +34,6 @@ def test_settings_are_overrides(settings, overrides):
     assert api.load("quick", overrides) == expected
 
 
-def test_a_mistake_names_its_key():
-    with pytest.raises(UserError, match=r"search\.epsilon.*did you mean|search\.epsilon"):
-        api.load("quick", {"search.epsilon": True})
-    with pytest.raises(UserError, match="did you mean quick"):
-        api.load("quik")
-
-
 def test_a_plan_is_that_of_the_command(tmp_path):
     settings = {"output.folder": str(tmp_path / "study"), "cache.folder": str(tmp_path / "cache"), "seeds": [1, 2]}
     preview = api.plan(api.load("quick", settings))

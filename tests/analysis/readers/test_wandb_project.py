@@ -14,11 +14,11 @@ import pytest
 from wandb.sdk import wandb_setup
 from wandb.sdk.lib.service.service_process import ServiceProcess
 
-from analysis import figures
 from analysis.readers import wandb_project, wandb_server
 from analysis.readers.results import open_results, read_records, read_wandb_files
 from analysis.readers.wandb_server import ServerError
 from analysis.report import main, write_report
+from tests.analysis import builders
 from tests.analysis.builders import STATISTICS, Made, content_of, plan_of, queries_of, scores, study_runs, write_records
 from tests.analysis.logged import client, log, log_run, log_study
 from tests.analysis.searching import told
@@ -49,9 +49,7 @@ def reader(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.chdir(tmp_path)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(
-        figures, "draw_figures", lambda *_: []
-    )  # what is drawn is what is in the tables, and takes longer
+    builders.leave_figures_empty(monkeypatch)
     with client(server, tmp_path / "client"):
         yield server
     server.heal()

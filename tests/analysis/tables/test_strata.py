@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import figures
 from analysis.data.results import per_query
 from analysis.figures import strata as strata_figure
 from analysis.readers.results import read_records
@@ -17,6 +16,7 @@ from analysis.report import write_report
 from analysis.stats.paired_tests import estimate_all
 from analysis.tables.main import ReportData
 from analysis.tables.strata import COLUMNS, compute_interval
+from tests.analysis import builders
 from tests.analysis.builders import analyse, plan_of, queries_of, scores, study_runs, write_records, write_texts
 from trainables.utils.errors import UserError
 
@@ -127,11 +127,10 @@ def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
 
 
 def test_an_earlier_reports_strata_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["strata.png", "strata.svg"]
-    monkeypatch.setattr(figures, "draw_figures", lambda _, folder: [(folder / name).touch() or name for name in names])
+    builders.leave_figures_empty(monkeypatch, "strata")
     runs = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path, plan_of(runs, seeds=[1]), runs, queries=QUERIES)
-    assert {"strata.csv", *names} < set(write_report(read_records(tmp_path), tmp_path / "r").files)
+    assert {"strata.csv", "strata.png", "strata.svg"} < set(write_report(read_records(tmp_path), tmp_path / "r").files)
     table = pd.read_csv(tmp_path / "r" / "strata.csv")
     assert list(table) == COLUMNS
     (tmp_path / "queries.parquet").unlink()

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from study.plan.analysis_plan import build_plan, register_plan
 from study.scheduling.study_scheduler import StudyScheduler
 from study.scheduling.trials import TrialRequest
 from study.workflows.dry_run import build_preview
+from tests.study import scored
 from tests.study.driving import RESOLVED, empty_folder, names
 from tests.study.scored import Strength, conduct, scheduler, study
 
@@ -91,22 +93,28 @@ def test_the_report_of_a_study_that_waits_for_a_group_is_that_of_the_last_look(t
     assert first == later
 
 
-def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path, monkeypatch):
-    """A look without all its scores is not taken: the failed run is tried again by the next start."""
-    import tests.study.scored as scored
+def conduct_with_a_failure(made: StudyScheduler, variant: str, seed: int) -> list[TrialRequest]:
+    """Runs a study in which smoothing does not help and a run fails."""
+    write = scored.write
 
     def fail_once(folder: Path, request: TrialRequest, quality: Strength) -> None:
         labels = request.labels
-        if (labels["variant"], labels["seed"], request.split) != ("WSLS", 106, "dev"):
+        if (labels["variant"], labels["seed"]) == (variant, seed):
+            entry = {"id": labels["specification_id"], "state": "failed", "config": labels, "summary": {"error": "so"}}
+            record.write_run_record(folder, request.split, {**entry, "history": []}, None)
+        else:
             write(folder, request, quality)
 
-    write = scored.write
-    monkeypatch.setattr(scored, "write", fail_once)
+    with patch.object(scored, "write", fail_once):
+        return conduct(made, gain(0.0))
+
+
+def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path):
+    """A look without all its scores is not taken: the failed run is tried again by the next start."""
     made = sequential(tmp_path)
-    started = conduct(made, gain(0.0))
+    started = conduct_with_a_failure(made, "WSLS", 106)
     assert seeds_used(started, "train") == list(FRESH[:8])
     assert made.is_finished
-    monkeypatch.setattr(scored, "write", write)
     again = conduct(sequential(tmp_path), gain(0.0))
     assert seeds_used([*started, *again], "test") == list(FRESH)
 
@@ -172,22 +180,9 @@ def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_r
     assert not any("incomplete" in note for note in collect_notes(own))
 
 
-def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path, monkeypatch):
-    import tests.study.scored as scored
-
-    def fail_once(folder: Path, request: TrialRequest, quality: Strength) -> None:
-        labels = request.labels
-        if (labels["variant"], labels["seed"]) == ("LS", 2):
-            entry = {"id": labels["specification_id"], "state": "failed", "config": labels, "summary": {"error": "so"}}
-            record.write_run_record(folder, request.split, {**entry, "history": []}, None)
-        else:
-            write(folder, request, quality)
-
+def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path):
     parts = SERVING | {"confirm": {"seeds": (1, 2, 101, 102), "group_size": 2}}
-    write = scored.write
-    monkeypatch.setattr(scored, "write", fail_once)
-    conduct(sequential(tmp_path, **parts), gain(0.0))
-    monkeypatch.setattr(scored, "write", write)
+    conduct_with_a_failure(sequential(tmp_path, **parts), "LS", 2)
     last = sequential(tmp_path, **parts)
     conduct(last, gain(0.0))
     assert [look.seeds for look in last.looks.taken] == [2, 4]
