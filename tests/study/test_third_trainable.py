@@ -196,4 +196,4 @@ def test_the_dashboard_names_its_strength_and_nothing_that_no_run_logs(done):
 
 def test_the_command_line_lists_it_and_its_plan_loads_nothing_heavy(done):
     assert "trainable logistic: variants\n  HARD " in call("study.run", done.place, FILE, "--list").stdout
-    assert light(done.place, FILE, "--dry-run").stdout.startswith("study points: task points")
+    assert light(EXAMPLE, FILE, "--dry-run").stdout.startswith("study points: task points")
