@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 from filelock import FileLock
@@ -49,13 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first: of two processes, none has a long file left when the other is done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _without_waits_for_the_disk() -> Iterator[None]:
-    """Whatever is written need not be on the disk at once: nobody cuts the power during a test."""
-    with patch.object(os, "fsync", lambda descriptor: None):
-        yield
 
 
 Share = Callable[[str, Callable[[Path], Any]], Any]
