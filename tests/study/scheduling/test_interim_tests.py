@@ -119,7 +119,7 @@ def test_a_failed_run_ends_the_groups_and_a_restart_goes_on(tmp_path):
     assert seeds_used([*started, *again], "test") == list(FRESH)
 
 
-@settings(settings.get_profile("costly"), max_examples=2)
+@settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(10, 60), min_size=1, max_size=3), st.sampled_from([0.0, 0.35, 3.0]))
 @example(seed=0, kills=[60, 40], size=0.0)  # killed after two looks of three
 def test_the_looks_are_the_same_in_any_order_and_after_any_kill(seed, kills, size):

@@ -43,7 +43,7 @@ def test_without_a_race_nothing_is_dropped(tmp_path):
     assert not any(variant_search.pruned for variant_search in made.searches.values())
 
 
-@settings(settings.get_profile("costly"), max_examples=3)
+@settings.get_profile("costly")
 @given(st.integers(0, 99), st.lists(st.integers(5, 40), min_size=1, max_size=2))
 def test_a_race_decides_the_same_in_any_order_and_after_any_kill(seed, kills):
     order, made = random.Random(seed), study(**RACING, confirm={"seeds": (11, 12)})
