@@ -95,8 +95,15 @@ def log(
     """Logs a session of a W&B run in the mode of the environment; of a run that is there, more of it."""
     import wandb
 
+    mode = os.environ["WANDB_MODE"]  # the client has read its variables once, maybe for another test
     settings = wandb.Settings(
-        console="off", x_disable_stats=True, x_disable_meta=True, silent=True, reinit="create_new", host="study"
+        mode=mode,
+        console="off",
+        x_disable_stats=True,
+        x_disable_meta=True,
+        silent=True,
+        reinit="create_new",
+        host="study",
     )
     run = wandb.init(
         project=project, dir=str(folder.resolve()), id=id, group=group, job_type=job, config=dict(config),
@@ -118,5 +125,5 @@ def log(
         path.unlink()
     run.summary.update(noted | (summary or {}))
     run.finish()
-    if os.environ["WANDB_MODE"] == "offline":
+    if mode == "offline":
         wait_until_written(file)

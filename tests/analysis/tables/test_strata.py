@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from analysis.data.study_results import per_query
-from analysis.figures import strata as strata_figure
+from analysis.figures import strata_panels
 from analysis.readers.study_reader import read_records
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown
 from analysis.report import write_report
@@ -121,7 +121,7 @@ def test_without_queries_or_baseline_nothing_is_shown(tmp_path: Path) -> None:
     runs = [run for run in runs if (run.variant, run.seed) != ("BERT", 2)]
     broken = analyse(tmp_path / "broken", runs, QUERIES, seeds=[1, 2])
     assert broken.strata is None
-    assert strata_figure.plot_strata(broken) is None
+    assert strata_panels.plot_strata(broken) is None
     write_texts(read_records(tmp_path / "none"), tmp_path / "report")
     assert "exploratory. " not in (tmp_path / "report" / "report.html").read_text()
 
@@ -171,7 +171,7 @@ def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> N
 
 
 def test_the_figure_shows_both_systems_and_their_intervals(analysis: ReportData) -> None:
-    figure = strata_figure.plot_strata(analysis)
+    figure = strata_panels.plot_strata(analysis)
     shown = [axis for axis in figure.axes if axis.get_visible()]
     for axis, attribute in zip(shown, analysis.strata.attributes, strict=True):
         assert [label.get_text() for label in axis.get_xticklabels()] == attribute.strata
