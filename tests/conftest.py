@@ -9,6 +9,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,13 +36,30 @@ collect_ignore = [
 
 
 _MEMORY = Path("/dev/shm")
+_TEMPORARY = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Fast tests have their files in memory if it has room, because every write of the product waits for the disk."""
     is_fast = config.getoption("markexpr") == "not long" and "TMPDIR" not in os.environ
     if is_fast and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 8e9:
-        os.environ["TMPDIR"], tempfile.tempdir = str(_MEMORY), None
+        config.stash[_TEMPORARY] = Path(tempfile.mkdtemp(dir=_MEMORY, prefix="t"))
+        os.environ["TMPDIR"], tempfile.tempdir = str(config.stash[_TEMPORARY]), None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The memory is given back, and what failed tests have written is copied to the disk."""
+    folder = config.stash.get(_TEMPORARY, None)
+    if folder is None:
+        return
+    os.environ.pop("TMPDIR", None)
+    tempfile.tempdir = None
+    if any(folder.glob("pytest-of-*/pytest-[0-9]*")):
+        kept = Path(tempfile.gettempdir(), f"failed-tests-{folder.name}")
+        with suppress(shutil.Error):  # a socket cannot be copied
+            shutil.copytree(folder, kept, symlinks=True)
+        print(f"\nfiles of the failed tests: {kept}")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
