@@ -1,4 +1,4 @@
-"""Classifies the failure of a Tune trial: an exception, a crash, a timeout, or a fault of the machine."""
+"""The failure of a Tune trial: an exception, a crash, a timeout or a fault of the machine; how often it is retried."""
 
 import pickle
 from pathlib import Path
@@ -12,6 +12,13 @@ from study.utils.error_text import describe_crash, is_machine_fault, summarize_e
 from trainables.worker.crash_report import parse_crash_report
 from trainables.worker.limits import StepLimits
 
+MAX_ATTEMPTS = 3
+"""Attempts of a trial that faults of the machine end."""
+MAX_NODE_LOSSES = 10
+"""Lost nodes that do not count as attempts of a trial.
+
+Cloud nodes can be taken away at any time. A trial that loses ten nodes has probably brought them down itself, for
+example by using all of their memory."""
 _BUS_ERROR = "Bus error"
 """Crash of a process that reads a memory-mapped file while another process truncates it."""
 

@@ -11,7 +11,7 @@ from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
 from records import run_record
-from study.execution.failure import TrialFailure, classify_failure
+from study.execution.failure import MAX_ATTEMPTS, MAX_NODE_LOSSES, TrialFailure, classify_failure
 from study.execution.trainable import make_failed_record
 from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.folder.provenance import get_commit, get_versions
@@ -21,14 +21,6 @@ from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
 from trainables.utils.files import make_temporary_path
 from trainables.worker.limits import StepLimits
-
-MAX_ATTEMPTS = 3
-"""Attempts of a trial that faults of the machine end."""
-_MAX_NODE_LOSSES = 10
-"""Lost nodes that do not count as attempts of a trial.
-
-Cloud nodes can be taken away at any time. A trial that loses ten nodes has probably brought them down itself, for
-example by using all of their memory."""
 
 
 class _Attempt(NamedTuple):
@@ -55,7 +47,7 @@ class StudySearcher(Searcher):
 
     Args:
         runner: the trials.
-        is_node_lost: returns whether the node of an ended trial was lost. Up to `_MAX_NODE_LOSSES` times this does not
+        is_node_lost: returns whether the node of an ended trial was lost. Up to `MAX_NODE_LOSSES` times this does not
             count as a failure. If None, nodes are never lost.
     """
 
@@ -123,7 +115,7 @@ class StudySearcher(Searcher):
             attempt = self._attempts.pop(trial.trial_id)
             failure, request = classify_failure(trial, attempt.limits), attempt.request
             folder = attempt.owner.scheduler.folder
-            if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < _MAX_NODE_LOSSES:
+            if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < MAX_NODE_LOSSES:
                 self._retries.append(attempt._replace(node_losses=attempt.node_losses + 1))
                 return
             entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)

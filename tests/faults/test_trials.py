@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from study.execution.searcher import MAX_ATTEMPTS as TRIES_OF_MACHINE
+from study.execution.failure import MAX_ATTEMPTS as TRIES_OF_MACHINE
 from tests.study.command import copy_cache, finish, proposals, report, run, table
 
 pytestmark = [

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from records import run_record as record
 from study.config.schema import Study
-from study.execution.searcher import MAX_ATTEMPTS, StudySearcher, TrialCallback
+from study.execution.failure import MAX_ATTEMPTS
+from study.execution.searcher import StudySearcher, TrialCallback
 from study.execution.trainable import TrialError
 from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.folder.run_name import format_run_name
