@@ -69,7 +69,7 @@ def assert_gradients_equal(found: dict[str, Tensor], expected: nn.Module, tolera
 
 
 @every_type
-def test_hidden_states_and_gradients_are_those_of_transformers(models: dict[str, Path], kind: str) -> None:
+def test_hidden_states_and_gradients_are_those_of_transformers(models, kind):
     base, weights = name_weights(models[kind])
     model, oracle, batch = Transformer(base, BaseModelSettings()), load_oracle(models[kind]), make_batch(MIXED)
     found, _ = model.encode(batch, NO_DROPOUT)
@@ -82,9 +82,7 @@ def test_hidden_states_and_gradients_are_those_of_transformers(models: dict[str,
 
 
 @every_type
-def test_the_first_token_alone_has_the_output_and_the_gradients_that_it_has_among_all(
-    models: dict[str, Path], kind: str
-) -> None:
+def test_the_first_token_alone_has_the_output_and_the_gradients_that_it_has_among_all(models, kind):
     base, weights = name_weights(models[kind])
     model, batch = Transformer(base, BaseModelSettings()), make_batch(SHORT)
     everything, layout = model.encode(batch, NO_DROPOUT)
@@ -120,9 +118,7 @@ def count_products(model: Transformer, first_only: bool) -> int:
 
 
 @every_type
-def test_queries_keys_and_values_are_one_product_and_the_last_layer_makes_no_keys_for_a_first_token(
-    models: dict[str, Path], kind: str
-) -> None:
+def test_queries_keys_and_values_are_one_product_and_the_last_layer_makes_no_keys_for_a_first_token(models, kind):
     """Not all types can do either."""
     base, weights = name_weights(models[kind])
     model = Transformer(base, BaseModelSettings())
@@ -156,7 +152,7 @@ def test_logits_are_those_of_transformers(models: dict[str, Path], kind: str, po
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if ARCHITECTURES[kind].pooler])
-def test_the_models_own_pooler_is_used(models: dict[str, Path], kind: str) -> None:
+def test_the_models_own_pooler_is_used(models, kind):
     model, oracle = CrossEncoder(models[kind], RankerModelSettings(), 1), load_oracle(models[kind])
     assert model.pooler is not None
     types = {"token_type_ids": (torch.arange(9) >= 4).long()[None]} if hasattr(oracle.config, "type_vocab_size") else {}
@@ -167,14 +163,14 @@ def test_the_models_own_pooler_is_used(models: dict[str, Path], kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TYPES if not ARCHITECTURES[kind].pooler])
-def test_a_fresh_pooler_is_the_seeds_own(models: dict[str, Path], kind: str) -> None:
+def test_a_fresh_pooler_is_the_seeds_own(models, kind):
     one, same, other = (CrossEncoder(models[kind], RankerModelSettings(), seed).pooler for seed in (1, 1, 2))
     assert torch.equal(one.dense.weight, same.dense.weight)
     assert not torch.equal(one.dense.weight, other.dense.weight)
 
 
 @every_type
-def test_the_first_layers_are_kept(models: dict[str, Path], kind: str) -> None:
+def test_the_first_layers_are_kept(models, kind):
     count, oracle, batch = LAYERS - 1, load_oracle(models[kind]), make_batch(SHORT)
     model = make_encoder(models[kind], num_layers=count)
     with torch.inference_mode():
@@ -183,7 +179,7 @@ def test_the_first_layers_are_kept(models: dict[str, Path], kind: str) -> None:
 
 
 @every_separate_type
-def test_frozen_and_trained_layers_are_the_whole_model(models: dict[str, Path], kind: str) -> None:
+def test_frozen_and_trained_layers_are_the_whole_model(models, kind):
     whole, split = make_encoder(models[kind]), make_encoder(models[kind], frozen_layers=1)
     batch = make_batch(SHORT)
     features = split.run_frozen_layers(batch)
@@ -204,7 +200,7 @@ def test_frozen_and_trained_layers_are_the_whole_model(models: dict[str, Path], 
 
 
 @every_type
-def test_dropout_is_named_and_none_at_rate_0(models: dict[str, Path], kind: str) -> None:
+def test_dropout_is_named_and_none_at_rate_0(models, kind):
     model, batch = make_encoder(models[kind]), make_batch(SHORT)
     with torch.inference_mode():
         plain, one, same, other, zero = (
@@ -246,7 +242,7 @@ def test_dropout_is_that_of_transformers_in_training_mode(
 
 
 @every_type
-def test_added_tokens_are_known_and_the_same_for_every_seed(models: dict[str, Path], kind: str) -> None:
+def test_added_tokens_are_known_and_the_same_for_every_seed(models, kind):
     one, other = (load_pretrained(models[kind], seed, WORDS + 3) for seed in (1, 2))
     rows = [model.get_input_embeddings().weight for model in (one, other)]
     assert rows[0].shape[0] == WORDS + 3
@@ -275,7 +271,7 @@ def test_two_views_of_a_sentence(models: dict[str, Path], kind: str, pooling: st
 
 
 @every_separate_type
-def test_fresh_layers_are_drawn_and_the_others_kept(models: dict[str, Path], kind: str) -> None:
+def test_fresh_layers_are_drawn_and_the_others_kept(models, kind):
     kept, fresh = (
         SentenceEncoder(models[kind], EncoderModelSettings(reinit_layers=count), 1).upper for count in (0, 1)
     )
@@ -312,7 +308,7 @@ WHOLE = Segment(0, 32, LabelSmoothing())
 
 
 @every_type
-def test_a_resumed_training_ends_with_the_same_bits(models: dict[str, Path], kind: str) -> None:
+def test_a_resumed_training_ends_with_the_same_bits(models, kind):
     whole, half, rest = (make_trainer(models[kind], precision="fp32") for _ in range(3))
     before = whole.hash_weights()
     whole.train(WHOLE, 32, PAIRS)
@@ -327,7 +323,7 @@ def test_a_resumed_training_ends_with_the_same_bits(models: dict[str, Path], kin
 
 
 @every_type
-def test_training_and_evaluation_in_bf16_are_near_those_in_fp32(models: dict[str, Path], kind: str) -> None:
+def test_training_and_evaluation_in_bf16_are_near_those_in_fp32(models, kind):
     exact, rounded = (
         make_trainer(models[kind], precision=precision, evaluation_precision=precision, dropout=0.0)
         for precision in ("fp32", "bf16")
@@ -340,7 +336,7 @@ def test_training_and_evaluation_in_bf16_are_near_those_in_fp32(models: dict[str
 
 
 @every_type
-def test_limits_of_a_model_are_read_from_its_files(models: dict[str, Path], kind: str) -> None:
+def test_limits_of_a_model_are_read_from_its_files(models, kind):
     longest = read_max_tokens(models[kind])
     assert longest == (LONGEST if ARCHITECTURES[kind].positions_follow_padding else LONGEST + 2)
     check_model_settings(models[kind], RankerModelSettings(max_length=longest, num_layers=LAYERS))
@@ -355,7 +351,7 @@ def test_limits_of_a_model_are_read_from_its_files(models: dict[str, Path], kind
 
 
 @every_separate_type
-def test_layers_that_can_be_fresh_are_counted(models: dict[str, Path], kind: str) -> None:
+def test_layers_that_can_be_fresh_are_counted(models, kind):
     assert count_layers_to_reinitialize(models[kind], 1) == LAYERS
 
 
@@ -371,7 +367,7 @@ def test_layers_that_share_weights_can_be_neither_frozen_nor_fresh(models: dict[
 
 
 @every_type
-def test_word_vectors_are_the_input_embeddings(models: dict[str, Path], kind: str) -> None:
+def test_word_vectors_are_the_input_embeddings(models, kind):
     values, known = load_vectors_from_model(models[kind])(["7", "no-word"])
     assert known.tolist() == [True, False]
     place = load_tokenizer(models[kind]).convert_tokens_to_ids("7")

@@ -12,7 +12,7 @@ from trainables.specs.trial import TrialSpec
 from trainables.utils.system import get_machine_id
 
 BATCHES = 60
-KILLS = 6
+KILLS = 10
 
 
 def hidden(cache: Path) -> set[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
-from trainables.data.store import PreparedDataset, load_or_compute
+from trainables.data.store import Dataset, load_or_compute
 from trainables.data.tasks import SPLITS, get_task
 from trainables.metrics.sts_correlation import get_set_name
 
@@ -37,7 +37,7 @@ def load_ranking_statistics(prepared: RankingDataset) -> dict[str, Any]:
     candidates have the recall of the first stage, the queries for which it found nothing relevant, and the share of
     candidates that are judged.
     """
-    statistics = _load_statistics(prepared, lambda: _compute_ranking_statistics(prepared))
+    statistics = _load_statistics(prepared, _compute_ranking_statistics)
     domains = prepared.read_query_domains()  # in a file of their own, since no fingerprint depends on them
     if domains is not None:
         queries = prepared.read_candidates(columns=["split", "query_id"]).drop_duplicates()
@@ -51,11 +51,12 @@ def load_sentence_statistics(prepared: SentenceDataset) -> dict[str, Any]:
 
     The rows are sentences, words per sentence and pairs.
     """
-    return _load_statistics(prepared, lambda: _compute_sentence_statistics(prepared))
+    return _load_statistics(prepared, _compute_sentence_statistics)
 
 
-def _load_statistics(prepared: PreparedDataset, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    statistics: dict[str, Any] = load_or_compute(prepared.folder / "statistics.json", _FORMAT, compute)
+def _load_statistics(prepared: Dataset, compute: Callable[[Dataset], dict[str, Any]]) -> dict[str, Any]:
+    path = prepared.folder / "statistics.json"
+    statistics: dict[str, Any] = load_or_compute(path, _FORMAT, lambda: compute(prepared))
     return statistics
 
 

@@ -318,7 +318,7 @@ def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_secon
     assert lost == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_study_among_faults_of_the_machine_decides_what_an_undisturbed_one_does(tmp_path, seed):
     """Some pass by themselves, some stop it, and it is started again; runs that fail by themselves are among them."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from records import run_record as record
@@ -60,7 +60,6 @@ writes = st.tuples(
 )
 
 
-@settings(max_examples=20)
 @given(st.lists(writes, max_size=8), st.lists(writes, max_size=8))
 def test_a_run_store_says_what_the_files_say(before, during):
     """Some records are there when it is made, the others come while it is in use."""

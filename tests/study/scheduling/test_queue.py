@@ -121,9 +121,8 @@ def test_every_decision_is_that_of_the_rule(runs, draws):
         assert all((run.id in fast) == (run.id in plain) for run in runs)
 
 
-@pytest.mark.parametrize(
-    ("change", "concurrent"), [({}, 1), ({}, 3), ({"round_size": 8}, 20), ({"curriculum": CURRICULUM}, 3)]
-)
+@pytest.mark.parametrize("concurrent", [1, 3, 20])
+@pytest.mark.parametrize("change", [{}, {"round_size": 8}, {"curriculum": CURRICULUM}])
 def test_a_study_starts_the_same_trials_in_the_same_order(monkeypatch, change, concurrent):
     started = []
     for queue in (TrialQueue, PlainQueue):
