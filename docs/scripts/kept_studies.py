@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparisons.declared import make_settings
-from analysis.data.configurations import count_seeds_of_pruned
 from analysis.data.measured_cost import compute_cost
 from analysis.data.score_table import build_score_table
 from analysis.data.study_results import Results, per_query
@@ -98,7 +97,6 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         },
         "instances": max(one["training"]["instances"] for one in trained),
         "cost": {"hours": round(cost.hours, 2), "runs": cost.runs, "trained": cost.trained, "shared": cost.shared},
-        "saved": count_saved(results, analysis),
         "environment": trained[0]["environment"],
         "conclusion": write_conclusion(analysis),
         "systems": {
@@ -112,16 +110,6 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         },
         "losses": {row.system: average_losses(results, row.configuration) for row in analysis.table.rows},
     }
-
-
-def count_saved(results: Results, analysis: ReportData) -> dict[str, int]:
-    """Return the runs that a race saved, and how many of the planned fresh seeds a sequential study used."""
-    saved = dict[str, int]()
-    if results.plan.pruning:
-        saved["raced"] = sum(len(results.plan.seeds) - seeds for seeds in count_seeds_of_pruned(results).values())
-    if analysis.looks:
-        saved["seeds"], saved["planned_seeds"] = analysis.looks.taken[-1].seeds, results.plan.looks[-1]
-    return saved
 
 
 def average_losses(results: Results, configuration: str | None) -> list[float]:
