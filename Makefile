@@ -53,7 +53,7 @@ docs: $(TESTABLE)
 	$(BIN)/python -m docs.scripts.speed > docs/images/speed.svg
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
-# Tables and figures of the results pages, from what is kept of their studies in docs/results/evidence.
+# Tables of the results pages, from what is kept of their studies in docs/results/evidence.
 evidence: $(INSTALLED)
 	$(BIN)/python -m docs.scripts.evidence write
 
