@@ -1,7 +1,7 @@
 """A schedule of your own with a setting of its own: the strength of the smoothing falls as a power.
 
 It is a function, and its setting is a field with a range and a default: `search.schedule = ["powered"]`,
-`search.power = [1.0, 3.0]`.
+`search.schedule_settings.power = [1.0, 3.0]`.
 """
 
 from typing import Annotated
