@@ -37,11 +37,6 @@ def test_a_study_file_is_short_and_begins_with_what_it_is_for(name):
     assert load_study(str(FOLDER / name / "study.toml")).name == f"own-{name}"
 
 
-def test_the_page_shows_the_study_file_of_the_question_pairs():
-    page = (ROOT / "docs" / "guide" / "data.md").read_text(encoding="utf-8")
-    assert f"```toml\n{(FOLDER / 'qqp' / 'study.toml').read_text(encoding='utf-8')}```" in page
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_data_can_be_prepared_and_every_split_has_queries(name, tmp_path, capsys):
     assert main([str(FOLDER / name / "study.toml"), "--prepare", *write_places(tmp_path)]) == 0
