@@ -163,9 +163,9 @@ class SearchSettings(Settings):
     pruning: Literal["race"] | None = None
     """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
 
-    A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
-    .003 to .072 are pruned (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the seeds 0 to .03, of
-    query x configuration 0 to .1)."""
+    A configuration that is significantly worse gets no more seeds. A configuration that is as good as the best
+    is pruned with a probability of .003 to .072 (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the
+    seeds 0 to .03, of query x configuration 0 to .1)."""
     compare: str | None = None
     """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
 
@@ -295,6 +295,6 @@ class AnalysisSettings(Settings):
     """Variation between seeds in the tests for new queries and new seeds: "own" of each comparison, or "pooled".
 
     Pooled with two to six seeds, it is the mean of the comparisons of a family by one metric, in relation to the rest,
-    or a comparison's own where that is larger. It raises the power where seeds matter alike to all systems. The
-    comparison of a single system whose seeds vary 25 times as much as the others' rejects .088 of true hypotheses at
-    .05, and .025 at .01."""
+    or a comparison's own where that is larger. It raises the power where seeds matter alike to all systems. If the
+    seeds of one system vary 25 times as much as the others', its comparison rejects .088 of true hypotheses at .05, and
+    .025 at .01."""

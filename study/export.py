@@ -46,7 +46,7 @@ def _build_parser() -> Parser:
     parser.add_argument("--study", dest="key", metavar="KEY", help="of a suite, the study with this key")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seed", type=int, metavar="N", help="seed of the model (default: the best on the dev split)")
-    which.add_argument("--average", action="store_true", help="the models of all seeds, whose scores are averaged")
+    which.add_argument("--average", action="store_true", help="the models of all seeds, with their scores averaged")
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to this repository of Hugging Face")
     parser.add_argument("--wandb", action="store_true", help="log the folder as a model artifact of the run in W&B")
     return parser

@@ -132,7 +132,7 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
 
     models, out = resolve_models(model), Path(options.out).expanduser().absolute()
     for path in models:
-        load_classifier(path)  # what cannot be loaded is refused before anything is read
+        load_classifier(path)  # a model that cannot be loaded is an error before anything is read
     threads = options.threads or max(1, count_cores() // options.processes)
     environment, bf16_faster = detect_environment(), is_bf16_faster()
     if options.address is not None:

@@ -58,7 +58,7 @@ class _Command:
             print_choices()
             return
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
-        if options.sweep and not name:  # an agent whose variable is not set gives none
+        if options.sweep and not name:  # an agent without its variable gives none
             raise UserError("--sweep", "no study", "the name or file of its study, e.g. quick")
         if options.address:
             overrides.append(f"resources.address={options.address}")
@@ -92,7 +92,7 @@ class _Command:
         options = self._options
         self._folder = suite.folder
         if options.sweep or options.export_sweep is not None:
-            raise UserError("command line", "a suite with a sweep", "a study file, whose search a sweep can take over")
+            raise UserError("command line", "a suite with a sweep", "a study file; a sweep is for one search")
         if options.dry_run:
             self._print_preview(suite.studies[0].study if options.study and len(suite.studies) == 1 else suite)
         elif options.export_trec is not None:
@@ -186,7 +186,7 @@ def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored."""
     if (options.estimate_cost or options.json) and not options.dry_run:
         found = "--estimate-cost" if options.estimate_cost else "--json"
-        raise UserError("command line", found, "--dry-run as well")
+        raise UserError("command line", found, "also --dry-run")
 
 
 def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:

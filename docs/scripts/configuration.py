@@ -68,7 +68,7 @@ _RUN_IDS = {
     r"|(tracking|trial|output|cache|expected|analysis)\..*",
     "which runs": r"seeds|variants|curriculum\.(variants|compare|pacing|score|delta|duration)|(search|confirm)\..*",
 }
-"""What a key does to the ids of runs -> the keys of which that is true; of all others, the ids depend on the key."""
+"""Effect of keys on the ids of runs -> the keys with that effect. The ids depend on all other keys."""
 _Row = tuple[str, ...]
 """Cells of a table."""
 

@@ -22,7 +22,7 @@ class CurriculumSearch(Settings):
     """
 
     variants: Annotated[tuple[str, ...], expect("a list of distinct names out of variants, or []")] = ()
-    """Variants of the study that are trained with a curriculum as well. If empty, there is no curriculum."""
+    """Variants of the study that are also trained with a curriculum. If empty, there is no curriculum."""
     compare: Literal["score", "pacing"] | None = None
     """Hyperparameter with one system for each of its values.
 
@@ -68,7 +68,7 @@ class CurriculumSearch(Settings):
     words: DifficultyWords = "plain"
     """Words of sigma_SM, sigma_BM25 and AP_BM25.
 
-    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between
+    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: the characters between
     blanks, as in the code of Penha and Hauff (2020).
     """
 

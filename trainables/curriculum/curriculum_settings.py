@@ -30,7 +30,7 @@ class CurriculumSettings(Settings):
     words: DifficultyWords = "plain"
     """Words of sigma_SM, sigma_BM25 and AP_BM25.
 
-    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between
+    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: the characters between
     blanks, as in the code of Penha and Hauff (2020).
     """
 

@@ -85,7 +85,7 @@ class LabelSmoothing(BaseSmoothing):
     """Settings of the loss and of its label smoothing. Penha and Hauff (2021), section 3."""
 
     loss: Annotated[str, BeforeValidator(LOSSES.check_name)] = DEFAULT_LOSS
-    """Loss whose targets are smoothed."""
+    """Loss with the targets that are smoothed."""
     distribution: Annotated[str, BeforeValidator(DISTRIBUTIONS.check_name)] = "none"
     epsilon: Proportion = 0.0
     """Strength of the smoothing."""

@@ -135,7 +135,7 @@ class RankerTaskSettings(BaseTaskSettings):
     set, or the task splits without one.
     """
     candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
-    """Run of a first stage, whose first documents are the candidates of the dev and test queries.
+    """Run of a first stage: its first documents are the candidates of the dev and test queries.
 
     One file, or several for different queries, in the format of TREC (query, Q0, document, rank, score, name) or of MS
     MARCO (query, document, rank). No relevant document is added. If empty, the evaluation sampler is the first stage.
@@ -187,7 +187,7 @@ class RankerTaskSettings(BaseTaskSettings):
     """Labels that may be wrong.
 
     hidden: those of relevant documents, which then count as not relevant, as in sparsely judged collections. flipped:
-    those of all training candidates, each of which is exchanged with the same probability (symmetric noise, Natarajan
+    those of all training candidates, exchanged independently with the same probability (symmetric noise, Natarajan
     et al. 2013).
     """
 
