@@ -63,8 +63,8 @@ def compute_ratio(anova: TwoWayAnova) -> float:
 def compute_pooled_df(pairs: Sequence[Pair], seeds: int, queries: int) -> float:
     """Return the degrees of freedom of a mean ratio: (S - 1) m^2 / sum of r^2, at most Q - 1.
 
-    Comparisons with a common baseline are correlated, so m of them say less than m independent ones. The value r is 1 for
-    the same two systems in any order, 2/3 for one system in common, and 0 for none.
+    Comparisons with a common baseline are correlated, so m of them say less than m independent ones. r is 1
+    for the same two systems in any order, 2/3 for one system in common, and 0 for none.
 
     Args:
         pairs: system and baseline of each comparison.

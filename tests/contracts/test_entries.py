@@ -85,7 +85,7 @@ def test_every_listed_name_can_be_chosen(section: Choice) -> None:
 
 @every_section
 @pytest.mark.parametrize("name", ["", "unknown"])
-def test_another_name_is_refused_with_those_of_the_registry(section: Choice, name: str) -> None:
+def test_another_name_is_an_error_with_those_of_the_registry(section: Choice, name: str) -> None:
     with pytest.raises(Exception, match=r"one of|expected") as refused:
         CHOOSE[section.title](name)
     for entry in section.registry.entries:

@@ -47,7 +47,7 @@ def rows() -> dict[str, dict[str, list[str]]]:
 def known_keys(trainable: str) -> set[str]:
     """Every key that a study of the trainable reads, without tables and variants."""
     known = _iter_known_keys(get_study_class(trainable))
-    named = ("search.n_configurations.", "search.schedule_settings.")  # tables whose entries a user names
+    named = ("search.n_configurations.", "search.schedule_settings.")  # tables with entries that a user names
     fields = [field for field in known if not field.startswith(named)]
     tables = {field.rpartition(".")[0] for field in fields}
     unused = "" if get_study_type(trainable).has_curricula else "curriculum."

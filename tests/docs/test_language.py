@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {}
 """Words that a file may use, since it quotes them or has an honest use for them."""
 MARKDOWN = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "examples" / "README.md"]
 PRODUCT = ("analysis", "records", "search_spaces", "study", "trainables")
-PACKAGES = (*PRODUCT, "benchmarks", "docs/scripts", "tests")
+PACKAGES = (*PRODUCT, "benchmarks", "docs/scripts", "examples", "tests", "wandb_server")
 SETTINGS = sorted(
     path for ending in ("toml", "yaml", "j2") for top in PRODUCT for path in (ROOT / top).rglob(f"*.{ending}")
 )
