@@ -135,9 +135,8 @@ class _Command:
 def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.run",
-        description="Train rankers or sentence encoders with every smoothing variant, search their hyperparameters "
-        "over several seeds, test the chosen configurations and write a report. Default: the quick study. A suite is "
-        "several studies that run as one. Rerun the same command to resume.",
+        description="Train every variant of a ranker or sentence encoder over several seeds, search hyperparameters, "
+        "test the winners and write a report. Default: the quick study. Rerun the same command to resume.",
     )
     parser.add_argument(
         "arguments",
@@ -150,34 +149,31 @@ def _build_parser() -> Parser:
         action="append",
         default=[],
         metavar="KEY",
-        help='of a suite, only the studies with such a key, e.g. "*qqp*"; may be repeated',
+        help='only these studies of a suite, e.g. "*qqp*"; may be repeated',
     )
     modes = parser.add_mutually_exclusive_group()
-    modes.add_argument(
-        "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
-    )
-    modes.add_argument("--dry-run", action="store_true", help="show what would run and what it costs; run nothing")
+    modes.add_argument("--list", action="store_true", help="list what a study can choose by name")
+    modes.add_argument("--dry-run", action="store_true", help="only show what would run and what it costs")
     modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     modes.add_argument(
-        "--export-trec", metavar="FOLDER", help="write the recorded rankings as TREC files to FOLDER; run nothing"
+        "--export-trec", metavar="FOLDER", help="only write the recorded rankings as TREC files to FOLDER"
     )
     modes.add_argument(
         "--sweep",
         action="store_true",
-        help="run one configuration with all seeds, without test scores; give it as variant=NAME and a NAME=VALUE for "
-        "each of its hyperparameters",
+        help="run one configuration with all seeds, without test scores: variant=NAME and its NAME=VALUE",
     )
     modes.add_argument(
         "--export-sweep",
         nargs="?",
         const="sweeps",
         metavar="FOLDER",
-        help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (default: sweeps); run nothing",
+        help="only write the search of each variant as a W&B sweep, in FOLDER (default: sweeps)",
     )
     parser.add_argument(
         "--estimate-cost", action="store_true", help="with --dry-run: train for a minute to estimate the cost"
     )
-    parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON, for other programs")
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON")
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
 

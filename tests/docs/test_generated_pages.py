@@ -37,7 +37,7 @@ def rows() -> dict[str, dict[str, list[str]]]:
             owners = [name for name in STUDY_TYPES if f"`{name}`" in line] or list(STUDY_TYPES)
         elif line.startswith("Only a study with"):
             owners = [name for name in STUDY_TYPES if f'"{name}"' in line]
-        elif match := re.match(r"\| `([\w.-]+)`\{ #\1 \}", line):
+        elif match := re.match(r"\| `([\w.-]+)`\{#\1\}", line):
             for name in owners:
                 assert match[1] not in found[name]
                 found[name][match[1]] = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
