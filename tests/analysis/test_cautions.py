@@ -75,7 +75,7 @@ def test_every_form_of_the_report_says_that_training_labels_were_wrong(tmp_path:
 
 def test_the_report_names_the_teacher_of_the_scores(tmp_path: Path) -> None:
     told = (
-        "LS learned the scores of a teacher (task.teacher, a file with a SHA-256 that begins with 0123456789abcdef),  "
+        "LS learned the scores of a teacher (task.teacher, a file with a SHA-256 that begins with 0123456789abcdef), "
     )
     assert all(told not in text for text in _texts(report_of(tmp_path, study_runs(grid=False))))
     _change_ls(tmp_path / "study", "variant", teacher="0123456789abcdef")
