@@ -76,7 +76,7 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks.statistics.collapsed 200
 	$(BIN)/python -m benchmarks.gpu
 
-# The main ratios, beside the last recorded ones of this kind of processor. ARGS=--record adds to those.
+# The main ratios, next to the last recorded ones of this kind of processor. ARGS=--record adds to those.
 bench-quick: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.guard $(ARGS)

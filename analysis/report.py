@@ -3,8 +3,8 @@
     python -m analysis.report FOLDER [--output DIR]
     python -m analysis.report wandb:ENTITY/PROJECT [--study NAME | --suite NAME] [--cache FOLDER] [--output DIR]
 
-FOLDER is a study's folder, which is read from its run records, or a folder with only W&B's offline files, or the folder
-of a suite, whose joint report is written. The report of a project on a server says how many runs the server lacks;
+FOLDER is the folder of a study, or a folder with only W&B's offline files. For the folder of a suite, the joint report
+is written. The report of a project on a server says how many runs the server lacks;
 `python -m study.sync` uploads them.
 """
 
@@ -101,7 +101,7 @@ def write_report(results: Results, folder: Path) -> Report:
 
     Raises:
         UserError: if the runs cannot be compared, a file is in the place of the folder, or the folder has no report but
-            a file of the name of one of its files.
+            files with names of its files.
     """
     analysis = build_report_data(results)
     document = build_document(analysis)

@@ -91,17 +91,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
     parser.add_argument("--metric", help="measure of the pilot to read, if it has several")
     for name, meaning in (
-        ("seed", "between seeds, of a system's mean"),
-        ("query", "between queries, beyond what all systems share"),
-        ("rest", "of a query in one run"),
+        ("seed", "between seeds"),
+        ("query", "between queries"),
+        ("rest", "of the rest"),
     ):
-        parser.add_argument(f"--{name}-sd", type=float, help=f"instead of a pilot: standard deviation {meaning}")
+        parser.add_argument(f"--{name}-sd", type=float, help=f"without a pilot: standard deviation {meaning}")
     parser.add_argument("--effect", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.05], help="true differences")
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 5, 10, 20], help="numbers of seeds")
-    parser.add_argument(
-        "--comparisons", type=int, default=1, help="number of comparisons in the family, for Bonferroni (1)"
-    )
-    parser.add_argument("--alpha", type=float, default=0.05, help="significance level of the family (.05)")
+    parser.add_argument("--comparisons", type=int, default=1, help="comparisons in the family, for Bonferroni")
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level of the family")
     arguments = parser.parse_args(argv)
     return report_errors("analysis.sample_size", lambda: _print_sizes(arguments))
 

@@ -58,11 +58,11 @@ class PairList:
 
 
 class PairLists(NamedTuple):
-    """Pairs of texts in several lists of equal size, for rounds of which each has its own.
+    """Pairs of texts in several lists of equal size, one for each round.
 
     Attributes:
-        path: folder of the model whose tokenizer reads them.
-        texts: all pairs, of every list as many relevant ones as others.
+        path: folder of the model with the tokenizer that reads them.
+        texts: all pairs; half of every list are relevant.
         max_length: tokens of a pair, at most.
         count: number of lists.
     """
@@ -84,7 +84,7 @@ class PairLists(NamedTuple):
 
 
 def measure_in_turn(make: Callable[..., Measure], lists: PairLists, **settings: Any) -> Measure:
-    """What `make` returns for a list and the settings, with the next list in each call."""
+    """Return a function that calls what `make` returns for a list and the settings, with the next list in each call."""
     quiet()
     return in_turn([make(pairs, **settings) for pairs in lists.read()])
 
@@ -92,7 +92,7 @@ def measure_in_turn(make: Callable[..., Measure], lists: PairLists, **settings: 
 def own_trainer(pairs: PairList, precision: str, seed: int = 1, device: str = "cpu", **others: Any) -> RankerTrainer:
     """This engine's trainer of a whole epoch; `others` are further settings of training.
 
-    Freed memory is kept from then on, as in a trial, for the contenders in this process as well.
+    Freed memory is kept from then on, as in a trial, also for the contenders in this process.
     """
     keep_freed_memory()
     settings = RankerTrainingSettings.model_validate(
@@ -151,7 +151,7 @@ class Clock(transformers.TrainerCallback):
 
 
 def arguments(folder: str, precision: str, device: str = "cpu") -> dict[str, Any]:
-    """What every trainer of the libraries is told."""
+    """Return the arguments of every trainer of the libraries."""
     return {
         "output_dir": folder,
         "num_train_epochs": 1,

@@ -46,7 +46,7 @@ from trainables.utils.arrays import Ints
 BATCH_SIZE, LONGEST = 64, 32
 _RATE, _CLIP, _TEMPERATURE = 3e-5, 1.0, 0.05
 _STEPS = {"cpu": 3, "cuda": 64}
-"""Of a round, by kind of device."""
+"""Steps of a round, by kind of device."""
 _CURVE, _SEEDS, _EXACT = 40, 3, 20
 _SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512}
 _FILE = Path(__file__).parents[2] / "shared" / "data" / "wiki-sentences" / "sentences.txt"
@@ -69,7 +69,7 @@ class SentenceList:
 
 
 class Training(NamedTuple):
-    """What both do; they return the losses of the steps and the sentences a second."""
+    """Interface of both; they return the losses of the steps and the sentences a second."""
 
     path: Path
     sentences: SentenceList

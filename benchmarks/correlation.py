@@ -1,9 +1,9 @@
-"""How often tests of a difference of rank correlations reject where there is none: what their docstrings tell.
+"""Levels of tests of a difference of rank correlations, simulated: the figures of their docstrings.
 
 python -m benchmarks.correlation [STUDIES [CASE ...]]
 
-A study is one set of pairs, or seven of which the mean counts and which may share pairs, and two systems that are
-alike, with 2, 3, 5 and 10 seeds. Scores of a run are its quality times the gold similarity, which has 26 levels, and
+A study has two systems that are alike, with 2, 3, 5 and 10 seeds. It is one set of pairs, or the mean of seven, which
+may share pairs. Scores of a run are its quality times the gold similarity, which has 26 levels, and
 noise: of the pair, of the system on the pair, and of the run on the pair. Qualities are 1, or vary from seed to seed so
 that correlations do by about one point of a hundred.
 """
@@ -22,7 +22,7 @@ SEEDS, QUALITIES, LEVELS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01)
 
 
 class Pairs(NamedTuple):
-    """How many each set has, and which stand there again: (the set, where its copies come from, how many)."""
+    """Number of pairs of each set, and pairs that are in two sets: (set, set that they are copied from, number)."""
 
     sets: tuple[int, ...]
     copied: tuple[tuple[int, int, int], ...] = ()
@@ -54,7 +54,7 @@ def study(rng: np.random.Generator, pairs: int, spread: float) -> tuple[np.ndarr
 
 
 def p_values(scores: np.ndarray, gold: np.ndarray, pairs: Pairs) -> dict[tuple[str, int], float]:
-    """Of each test and number of seeds; where pairs are shared, also of tests that take them for different ones."""
+    """p of each test and number of seeds; where pairs are shared, also of tests that take them for different ones."""
     names, lengths, found = [f"set {place}" for place in range(len(pairs.sets))], np.array(pairs.sets), {}
     for suffix, units in (("", pairs.units), *([(", as if all differed", None)] if pairs.copied else [])):
         own = [

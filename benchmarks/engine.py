@@ -1,4 +1,4 @@
-"""Training and evaluation of a cross-encoder: this engine beside transformers' and sentence-transformers'.
+"""Training and evaluation of a cross-encoder: this engine against transformers' and sentence-transformers'.
 
 The model is MiniLM-L6. Each round has texts of its own, since in a study no batch comes twice: 512 pairs of questions
 or 64 of docstrings are trained, 1,024 or 128 scored. Each contender has a process of its own, and all take turns.

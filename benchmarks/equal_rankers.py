@@ -1,4 +1,4 @@
-"""How often tests call two rankers different that differ by their seeds alone, by simulation.
+"""Share of tests that call two rankers different that differ by their seeds alone, by simulation.
 
 python -m benchmarks.equal_rankers
 """
@@ -12,11 +12,11 @@ from analysis.stats.paired_tests import estimate_over_both, estimate_over_querie
 
 REPEATS, ALPHA = 4_000, 0.05
 SEED_DEVIATION, REST_DEVIATION = 0.006, 0.12
-"""Of one ranker; what queries have in common cancels in a difference."""
+"""Deviations of one ranker; what queries have in common cancels in a difference."""
 
 
 def rejects(estimate: Estimate) -> bool:
-    """Whether the interval leaves out zero, which is p below .05."""
+    """Return True if the interval leaves out zero, which is p below .05."""
     low, high = estimate.confidence_interval(1 - ALPHA)
     return low > 0 or high < 0
 

@@ -1,8 +1,8 @@
-"""The main ratios in less than ten minutes, beside the last recorded ones of the same kind of processor.
+"""The main ratios in less than ten minutes, next to the last recorded ones of the same kind of processor.
 
 Training against CrossEncoderTrainer and evaluation against batches padded to their longest pair, on docstrings of at
-most 15 words and on long-tailed ones, with texts of its own in each round and a process of its own for each contender;
-re-ranking of docstrings of at most 60 words against CrossEncoder.predict. Each in fp32, and in bf16 where there are
+most 15 words and on long-tailed ones. Each round has its own texts and each contender its own process. Re-ranking of
+docstrings of at most 60 words against CrossEncoder.predict. Each in fp32, and in bf16 where there are
 units; the contenders run in fp32. The texts come with the locked libraries, so every clone measures the same. A ratio
 that fell by more than a tenth, in all rounds below the recorded ones, is named, and the status is 1. The last line is
 the measurement as JSON.

@@ -115,5 +115,5 @@ def describe_share(share: float) -> str:
 
 
 def machine() -> str:
-    """What the figures belong to."""
+    """Return the machine and the versions that the figures belong to."""
     return f"{platform.machine()}, {torch.get_num_threads()} thread(s), torch {torch.__version__}"

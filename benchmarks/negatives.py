@@ -1,4 +1,4 @@
-"""How many of the negatives of the paper on weakly supervised smoothing the default BM25 finds.
+"""Share of the negatives of the paper on weakly supervised smoothing that the default BM25 finds.
 
 python -m benchmarks.negatives FOLDER [TASK]    # TASK is qqp unless it is named
 """

@@ -1,10 +1,10 @@
-"""What a race gets wrong and what it saves, by simulation with the product's own rule.
+"""Errors and savings of a race, by simulation with the product's own rule.
 
 python -m benchmarks.race [RACES]
 
-A run's metric on a query is the configuration's true value, plus what the seed does to it, plus what the query does to
-the configuration (query x configuration), plus a residual of .12 (a real study's residual a run and query); 12
-configurations, all of one round. `seed SD` is the standard deviation over seeds of a configuration's mean, .006 to .01
+A run's metric on a query is a sum: the configuration's true value, the effect of the seed on it, the effect of the
+query on it (query x configuration), and a residual of .12 (a real study's). There are 12 configurations, all of one
+round. `seed SD` is the standard deviation over seeds of a configuration's mean, .006 to .01
 in published studies.
 """
 
@@ -40,7 +40,7 @@ def race(values: np.ndarray) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Noise:
-    """What moves a run's metric on a query: the number of queries and the standard deviations of the effects."""
+    """Number of queries and standard deviations of the effects on a run's metric on a query."""
 
     queries: int
     seed_sd: float
@@ -55,7 +55,7 @@ NOISES = (
 
 
 def runs(truth: np.ndarray, seeds: int, noise: Noise, rng: np.random.Generator) -> np.ndarray:
-    """(configurations, seeds, queries) the metric of runs whose configurations have these true values."""
+    """(configurations, seeds, queries) the metric of runs of configurations with these true values."""
     shape = (len(truth), seeds, noise.queries)
     found: np.ndarray = truth[:, None, None] + rng.normal(0, noise.seed_sd, shape[:2])[:, :, None]
     if noise.query_sd:

@@ -5,8 +5,8 @@ the study. Two processes of one thread each train one combination after another.
 
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
 
-STUDY can be a suite, of which --study KEY names a study. Without --system, the baseline is trained. Another system has
-its published configuration if the study searches that, or else the first of those that it searches, such as
+STUDY can be a suite; --study KEY then names a study of it. Without --system, the baseline is trained. Another system
+has its published configuration if the study searches that, or else the first of those that it searches, such as
 search.epsilon=[0.4].
 """
 

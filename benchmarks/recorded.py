@@ -29,7 +29,7 @@ def summarize(ratios: Mapping[str, Sequence[float]]) -> dict[str, dict[str, floa
 
 
 def make_entry(ratios: Mapping[str, Sequence[float]], shares: Mapping[str, float], threads: int) -> dict[str, Any]:
-    """What is recorded: the ratios, the shares of the matmul peak, and what they belong to."""
+    """Return what is recorded: the ratios, the shares of the matmul peak, and what they belong to."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _read_commit(),
@@ -55,7 +55,7 @@ def record(processor: str, entry: dict[str, Any], file: Path = FILE) -> None:
 
 
 def compare(entry: dict[str, Any], before: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """Lines on the ratios beside the median of those recorded, and the names of those that fell by more than a tenth.
+    """Lines on the ratios next to the median of those recorded, and the names of those that fell by more than a tenth.
 
     A ratio with a round as high as a recorded one has not fallen; its line says that the rounds overlap.
     """

@@ -32,7 +32,7 @@ class PlannedFamily(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def phase(self) -> Phase:
-        """Phase whose scores are compared."""
+        """Phase with the scores that are compared."""
         return "test" if self.split == "test" else "search"
 
     def format_pairs(self) -> str:
@@ -150,7 +150,7 @@ class Plan(BaseModel, frozen=True, extra="allow"):
 
     @property
     def mark_groups(self) -> list[MarkGroup]:
-        """Pairs of the headline's family whose differences have the same mark, and what they are compared with.
+        """Pairs of the headline's family by mark: differences with one mark have the same kind of baseline.
 
         The first group has the first comparison of each system, and is what the conclusion is about. The second has the
         others.

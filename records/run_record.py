@@ -18,7 +18,7 @@ from trainables.utils.files import read_json, write_atomically, write_json
 Split = Literal["dev", "test"]
 SPLITS: tuple[Split, Split] = ("dev", "test")
 PROVENANCE = ("versions", "commit", "hardware", "ray")
-"""Keys of a record beside its configuration that the report and W&B have in the configuration."""
+"""Keys of a record, next to its configuration, that the report and W&B have in the configuration."""
 History = list[dict[str, Any]]
 """Learning curve: one row for each number of instances."""
 _FILES = {"dev": ("record.json", "scores.parquet"), "test": ("test.json", "test_scores.parquet")}

@@ -28,7 +28,7 @@ _GRADE = "grade"
 """Column of scores of candidates that a first stage retrieved: the grade, -1 for a candidate without a qrel."""
 _PAIR = "pair_id"
 """Column of scores of sentence pairs: equal where two rows are the same two sentences. Without it all rows differ."""
-_EXPECTED_PAIRS = "sentence pairs whose gold similarities differ"
+_EXPECTED_PAIRS = "sentence pairs with different gold similarities"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class Evaluator:
         """
         layouts, scores = zip(*(self._read_split(path, split, where) for path in paths), strict=True)
         if any(layout is not layouts[0] for layout in layouts):  # equal columns have the same layout
-            raise UserError(where, "different candidates", "runs of the same candidates, whose scores can be averaged")
+            raise UserError(where, "different candidates", "runs of the same candidates")
         return _evaluate_metric(metric, layouts[0], np.mean(scores, axis=0), where)
 
     def evaluate_overall(self, path: Path, split: str, metric: str, where: str) -> float:

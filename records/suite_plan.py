@@ -61,7 +61,7 @@ class SuitePlan(BaseModel, frozen=True, extra="forbid"):
     replaces: str | None = None
     """Hash of the version before."""
     columns: str
-    """Axis whose values are the columns of the tables, and over which averages are taken."""
+    """Axis with the values that are the columns of the tables; averages are over it."""
     axes: dict[str, tuple[str, ...]]
     alpha: float = Field(gt=0, lt=1)
     correction: str

@@ -25,8 +25,8 @@ class RankerSearchSettings(SearchSettings):
     epsilon: Shares = (0.1, 0.2, 0.3, 0.4)
     """Strengths of the smoothing."""
     temperature: PositiveNumbers = (DEFAULT_TEMPERATURE,)
-    """Divisors of scores: of those that margin_mse and kl learn, and of the sampler's, by which WSLS and T-WSLS smooth
-    the losses of whole queries."""
+    """Divisors of scores: those that margin_mse and kl learn, and those of the sampler in WSLS losses of whole queries.
+    """
 
 
 def _check_training(training: RankerTrainingSettings, task: RankerTaskSettings) -> Iterator[ConfigError]:

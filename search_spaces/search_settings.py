@@ -139,15 +139,13 @@ class SearchSettings(Settings):
     """
 
     n_configurations: dict[str, PositiveInt] = Field(default={})
-    """Number of configurations to propose for a system.
-
-    A system that is not named has the default of its variant."""
+    """Number of configurations of a system. Others have the default of their variant."""
     hours: PositiveNumber | None = None
-    """Maximum hours of the study, all its starts included. If None, there is no limit.
+    """Maximum hours of the study; no search round begins later.
 
-    No search round begins later. The result of the study then depends on the machine's speed."""
+    The result then depends on the machine's speed. If None, no limit."""
     gpu_hours: PositiveNumber | None = None
-    """Maximum GPU hours of all runs; no search round begins later. If None, there is no limit."""
+    """Maximum GPU hours of all runs; no search round begins later. If None, no limit."""
     round_size: Annotated[
         PositiveInt,
         expect(
@@ -155,41 +153,29 @@ class SearchSettings(Settings):
             "resources.concurrent is how many trials run at once"
         ),
     ] = 2
-    """Number of configurations in a search round, for each system.
-
-    It does not set the speed: the proposals depend on it."""
+    """Configurations of a system in a search round. Proposals depend on it, the speed does not."""
     sampler: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "tpe"
     """Sampler that proposes configurations."""
     pruning: Literal["race"] | None = None
-    """Racing ("race"), which starts seeds in rounds. If None, nothing is pruned.
-
-    A configuration that is significantly worse gets no more seeds. Of the configurations that are as good as the best,
-    .003 to .072 are pruned (simulated: 12 configurations, 5 or 10 seeds, standard deviation of the seeds 0 to .03, of
-    query x configuration 0 to .1)."""
+    """Racing: seeds start in rounds, and significantly worse configurations get no more. If None, nothing is pruned."""
     compare: str | None = None
-    """Hyperparameter of the smoothing with one system for each of its values, e.g. epsilon, switch or multiple.
+    """Hyperparameter of the smoothing with one system for each value, e.g. epsilon: T-WSLS-0.2.
 
-    A variant that has it becomes systems such as T-WSLS-0.2. Each is searched over the other hyperparameters, tested
-    and compared with the baseline. The number of configurations of a variant is then that of each of its systems. If
-    None, each variant is one system."""
+    Each has as many configurations as its variant. If None, each variant is one system."""
     schedule: Annotated[
         tuple[DecayingScheduleName, ...],
         AfterValidator(check_distinct),
         expect("a list of distinct names out of ", lambda _: ", ".join(list_decaying_schedules()) + PLUGINS_HINT),
     ] = ("two_stage",)
-    """Schedules with which the smoothing of two-stage variants ends."""
+    """Schedules that end the smoothing of two-stage variants."""
     schedule_settings: dict[str, NumberList] = Field(default={})
-    """Values of the settings of these schedules, by name, e.g. switch = [0.25, 0.5].
-
-    A setting that is not named has its published value, and switch has 0.25, 0.5 and 0.75."""
+    """Values of the schedules' settings. Others have their published value; switch has 0.25, 0.5 and 0.75."""
     learning_rate: Annotated[
         tuple[PositiveNumber, ...],
         AfterValidator(check_increasing),
         expect("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
     ] = ()
-    """Learning rates, searched for every system, the baseline included.
-
-    If empty, training.learning_rate applies."""
+    """Learning rates, searched for every system and the baseline. If empty, training.learning_rate applies."""
     smoothing_params: ClassVar[tuple[str, ...]] = ()
     """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
     loss_params: ClassVar[tuple[str, ...]] = ()
@@ -244,16 +230,13 @@ class ConfirmSettings(Settings):
             "among seeds, e.g. [101, 102, 103]; or []"
         ),
     ] = ()
-    """Fresh seeds, with which each winner, its default configuration and the baseline are run again.
+    """Fresh seeds: winner, default and baseline of each search run again with them, for the test set.
 
-    The test set then judges those runs. If empty, the test set judges the runs of the search, and the luck by which the
-    search chose them is in the p-values: declare fresh seeds for a claim. A number draws as many, 101 and the following
-    ones; if the study chooses nothing, it begins with seeds, since those runs are as good."""
+    If empty, the test set judges the runs of the search, and p-values contain the luck of the choice: declare fresh
+    seeds for a claim. A number draws that many."""
     group_size: AtLeastTwo | None = None
-    """Number of fresh seeds after which the study looks at its test scores, for a sequential confirmation.
-
-    The study stops at a look at which every comparison of the report's conclusion is decided. The levels of the looks
-    keep that of the study. If None, all fresh seeds are run."""
+    """Fresh seeds between two looks at the test scores (sequential confirmation), until every comparison of the
+    conclusion is decided. If None, one look after all."""
 
 
 class AnalysisSettings(Settings):
@@ -268,33 +251,23 @@ class AnalysisSettings(Settings):
     ] = "R10@1"
     """Metric that is tested.
 
-    R<n>@<k>: among n sampled candidates, the share of the relevant ones ranked in the first k. position: rank of the
-    first relevant candidate; lower is better. Retrieved candidates (`task.depth`) have nDCG@<k>, MRR, MRR@<k>,
-    MAP, R@<k> and P@<k>, as ir_measures defines them."""
+    R<n>@<k>: share of the relevant ones among n sampled candidates that are in the first k. position: rank of the first
+    relevant one, lower is better. Retrieved candidates (`task.depth`) have the others, as in ir_measures."""
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """Significance level of the tests."""
     correction: Literal["bonferroni", "holm", "bh"] = "bonferroni"
     """Correction for multiple comparisons."""
     margin: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Smallest difference that matters, in units of the metric. If None, there is no equivalence test.
-
-    Two systems are called equivalent if their difference is surely smaller."""
+    """Smallest difference that matters, in units of the metric, for the equivalence test. If None, there is none."""
     comparisons: Annotated[
         tuple[SystemPair, ...],
         expect('a list of pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
     ] = ()
-    """Further comparisons, each a pair of a system and the system that it is compared with.
-
-    They follow the comparisons of the plan in their family and count in its correction. Those that are added after test
-    scores exist are exploratory."""
+    """Further pairs of a system and its baseline, corrected with those of the plan; exploratory if they are added after
+    test scores exist."""
     dev_comparisons: bool = False
-    """Compare the systems on the development set, too, as a family with its own correction.
-
-    Scores of a searched system are optimistic there, because its configuration was chosen by them."""
+    """Also compare on the development set, with its own correction. Scores of searched systems are optimistic there."""
     seeds: Literal["own", "pooled"] = "own"
-    """Variation between seeds in the tests for new queries and new seeds: "own" of each comparison, or "pooled".
+    """Variation between seeds in the tests: "own" of each comparison, or "pooled" over a family.
 
-    Pooled with two to six seeds, it is the mean of the comparisons of a family by one metric, in relation to the rest,
-    or a comparison's own where that is larger. It raises the power where seeds matter alike to all systems. The
-    comparison of a single system whose seeds vary 25 times as much as the others' rejects .088 of true hypotheses at
-    .05, and .025 at .01."""
+    Pooling raises the power with few seeds, but a system with unusually unstable seeds can exceed the level."""

@@ -34,7 +34,7 @@ class EncoderSearchSettings(SearchSettings):
     smoothing_params: ClassVar[tuple[str, ...]] = ("weight", "multiple")
 
     weight: PositiveNumbers = (1.0,)
-    """Lambda, the weight of the noise relative to the batch's own negatives."""
+    """Lambda, the weight of the noise relative to the negatives of the batch."""
     multiple: PositiveNumbers = (3.0,)
     """M, the number of noise vectors as a multiple of the batch size."""
 
@@ -45,9 +45,9 @@ class EncoderAnalysisSettings(AnalysisSettings):
     metric: Annotated[Metric, expect(_EXPECTED_METRIC, suggest_metric)] = DEFAULT_METRIC
     """STS: Spearman's correlation of cosine and gold similarity times 100, averaged over the sets."""
     margin: PositiveNumber | None = None
-    """Smallest difference that matters, in units of the metric, which is at most 100.
+    """Smallest difference that matters, in units of the metric (at most 100), for the equivalence test.
 
-    If None, there is no equivalence test."""
+    If None, there is none."""
 
 
 def _list_metrics(study: Any) -> tuple[str, ...]:

@@ -115,8 +115,8 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
     Progress is printed. Ctrl-C, or the stop button of a notebook, ends the study; the next call resumes it.
 
     Returns:
-        The report: data frames `systems`, `comparisons` and `runs`, the files of the `figures`, the `conclusion`. Of a
-            suite it is the joint report, with the data frame `runs`.
+        The report: data frames `systems`, `comparisons` and `runs`, the files of the `figures`, the `conclusion`. A
+            suite has a joint report with the data frame `runs`.
 
     Raises:
         UserError: the model, the task or the folder is not what the study says.

@@ -51,12 +51,11 @@ def _format_server_error(error: Exception) -> str:
 def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.dashboard",
-        description="Save the dashboard of a study in its Weights & Biases project and print its URL. Running the same "
-        "command again replaces the dashboard. Default: the quick study.",
+        description="Save the dashboard of a study in its W&B project and print its URL. Default: the quick study.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     parser.add_argument(
-        "--json", metavar="FILE", help="write it to FILE as JSON (-: standard output); needs no server and no API key"
+        "--json", metavar="FILE", help="write it to FILE as JSON (-: standard output), without a server"
     )
     return parser
 

@@ -36,19 +36,18 @@ def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.export",
         description="Write the trained model of a system as a folder that sentence-transformers and transformers load, "
-        "with a model card made from the study. Its weights are those that the study kept (output.models), those in "
-        "the cache, or they are trained again.",
+        "with a model card. Weights that neither the study (output.models) nor the cache kept are trained again.",
     )
     parser.add_argument("study", metavar="STUDY", help="file or name of a study or suite, or a folder of results")
     parser.add_argument("system", metavar="SYSTEM", help="a system of the report")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="the overrides that a study was run with")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="the overrides of the study")
     parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder to write; it must not exist")
     parser.add_argument("--study", dest="key", metavar="KEY", help="of a suite, the study with this key")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--seed", type=int, metavar="N", help="seed of the model (default: the best on the dev split)")
-    which.add_argument("--average", action="store_true", help="the models of all seeds, whose scores are averaged")
+    which.add_argument("--seed", type=int, metavar="N", help="seed of the model (default: the best on dev)")
+    which.add_argument("--average", action="store_true", help="the models of all seeds, with their scores averaged")
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to this repository of Hugging Face")
-    parser.add_argument("--wandb", action="store_true", help="log the folder as a model artifact of the run in W&B")
+    parser.add_argument("--wandb", action="store_true", help="log the folder as a model artifact in W&B")
     return parser
 
 

@@ -41,18 +41,14 @@ def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of a command line. A wrong one ends the process with status 2."""
     parser = Parser(
         prog="python -m study.rerank",
-        description="Score the pairs of a run with a saved ranker and write the new run in the format of TREC. "
-        "Rerun the same command to resume.",
+        description="Score the pairs of a run with a saved ranker, and write a TREC run. Rerun it to resume.",
     )
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="folder of a ranker or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM, where STUDY is a "
-        "study or a folder of results",
+        help="folder of a ranker or of an ensemble, hub id, package:MODULE/FOLDER, or STUDY:SYSTEM",
     )
-    parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="of STUDY:SYSTEM, the overrides that the study was run with"
-    )
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of STUDY:SYSTEM, the overrides of the study")
     parser.add_argument(
         "--run", required=True, metavar="RUN", help="run to re-rank: TREC format, or lines of query, document and rank"
     )
@@ -61,7 +57,7 @@ def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--documents", required=True, metavar="FILE", help=f"texts of the documents: {texts}")
     parser.add_argument("--out", required=True, metavar="RUN", help="file of the new run")
     parser.add_argument(
-        "--depth", type=int, metavar="K", help="re-rank the first K documents of each query and leave out the others"
+        "--depth", type=int, metavar="K", help="re-rank the first K documents of each query, without the others"
     )
     parser.add_argument(
         "--max-length", type=int, metavar="N", help="most tokens of a pair (default: as many as the model takes)"
@@ -70,7 +66,7 @@ def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
         "--precision",
         choices=["auto", "fp32", "bf16"],
         default="auto",
-        help="precision of the products of matrices; auto is bf16 on processors that are faster in it",
+        help="precision of matrix products; auto is bf16 where that is faster",
     )
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads of a process (default: the cores over the processes)"
@@ -132,7 +128,7 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
 
     models, out = resolve_models(model), Path(options.out).expanduser().absolute()
     for path in models:
-        load_classifier(path)  # what cannot be loaded is refused before anything is read
+        load_classifier(path)  # a model that cannot be loaded is an error before anything is read
     threads = options.threads or max(1, count_cores() // options.processes)
     environment, bf16_faster = detect_environment(), is_bf16_faster()
     if options.address is not None:

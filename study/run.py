@@ -58,7 +58,7 @@ class _Command:
             print_choices()
             return
         overrides, parameters = _split_parameters(overrides) if options.sweep else (overrides, {})
-        if options.sweep and not name:  # an agent whose variable is not set gives none
+        if options.sweep and not name:  # an agent without its variable gives none
             raise UserError("--sweep", "no study", "the name or file of its study, e.g. quick")
         if options.address:
             overrides.append(f"resources.address={options.address}")
@@ -92,7 +92,7 @@ class _Command:
         options = self._options
         self._folder = suite.folder
         if options.sweep or options.export_sweep is not None:
-            raise UserError("command line", "a suite with a sweep", "a study file, whose search a sweep can take over")
+            raise UserError("command line", "a suite with a sweep", "a study file; a sweep is for one search")
         if options.dry_run:
             self._print_preview(suite.studies[0].study if options.study and len(suite.studies) == 1 else suite)
         elif options.export_trec is not None:
@@ -135,9 +135,8 @@ class _Command:
 def _build_parser() -> Parser:
     parser = Parser(
         prog="python -m study.run",
-        description="Train rankers or sentence encoders with every smoothing variant, search their hyperparameters "
-        "over several seeds, test the chosen configurations and write a report. Default: the quick study. A suite is "
-        "several studies that run as one. Rerun the same command to resume.",
+        description="Train every variant of a ranker or sentence encoder over several seeds, search hyperparameters, "
+        "test the winners and write a report. Default: the quick study. Rerun the same command to resume.",
     )
     parser.add_argument(
         "arguments",
@@ -150,34 +149,31 @@ def _build_parser() -> Parser:
         action="append",
         default=[],
         metavar="KEY",
-        help='of a suite, only the studies with such a key, e.g. "*qqp*"; may be repeated',
+        help='only these studies of a suite, e.g. "*qqp*"; may be repeated',
     )
     modes = parser.add_mutually_exclusive_group()
-    modes.add_argument(
-        "--list", action="store_true", help="list what a study can choose by name: tasks, samplers, schedules, ..."
-    )
-    modes.add_argument("--dry-run", action="store_true", help="show what would run and what it costs; run nothing")
+    modes.add_argument("--list", action="store_true", help="list what a study can choose by name")
+    modes.add_argument("--dry-run", action="store_true", help="only show what would run and what it costs")
     modes.add_argument("--prepare", action="store_true", help="only prepare the task's data and describe it")
     modes.add_argument(
-        "--export-trec", metavar="FOLDER", help="write the recorded rankings as TREC files to FOLDER; run nothing"
+        "--export-trec", metavar="FOLDER", help="only write the recorded rankings as TREC files to FOLDER"
     )
     modes.add_argument(
         "--sweep",
         action="store_true",
-        help="run one configuration with all seeds, without test scores; give it as variant=NAME and a NAME=VALUE for "
-        "each of its hyperparameters",
+        help="run one configuration with all seeds, without test scores: variant=NAME and its NAME=VALUE",
     )
     modes.add_argument(
         "--export-sweep",
         nargs="?",
         const="sweeps",
         metavar="FOLDER",
-        help="write the search of each variant as a W&B sweep, a YAML file in FOLDER (default: sweeps); run nothing",
+        help="only write the search of each variant as a W&B sweep, in FOLDER (default: sweeps)",
     )
     parser.add_argument(
         "--estimate-cost", action="store_true", help="with --dry-run: train for a minute to estimate the cost"
     )
-    parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON, for other programs")
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON")
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
 
@@ -186,7 +182,7 @@ def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored."""
     if (options.estimate_cost or options.json) and not options.dry_run:
         found = "--estimate-cost" if options.estimate_cost else "--json"
-        raise UserError("command line", found, "--dry-run as well")
+        raise UserError("command line", found, "also --dry-run")
 
 
 def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:

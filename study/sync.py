@@ -34,13 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(
         prog="python -m study.sync",
-        description="Upload the records of a study, or of all studies of a suite, to a W&B server. Rerun the same "
-        "command to resume.",
+        description="Upload the records of a study or suite to a W&B server. Rerun it to resume.",
     )
     parser.add_argument("folder", type=Path, help="the folder of the study or suite, e.g. results/quick")
     parser.add_argument("--project", help="W&B project (default: the study's own)")
     parser.add_argument(
-        "--entity", help="user or team that owns the project (default: the study's own, else that of the API key)"
+        "--entity", help="user or team of the project (default: the study's own, else that of the API key)"
     )
     arguments = parser.parse_args(argv)
     folder = arguments.folder.absolute()

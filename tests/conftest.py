@@ -1,7 +1,7 @@
 """Fixtures and settings that tests of several folders share.
 
-Property tests draw the same examples on every machine, and are not timed: the machine is shared. Those of which an
-example drives a whole study, or fits a model of statsmodels, take the profile `costly`.
+Property tests draw the same examples on every machine, and are not timed: the machine is shared. Tests with
+examples that drive a whole study, or fit a model of statsmodels, take the profile `costly`.
 """
 
 import os

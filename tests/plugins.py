@@ -47,7 +47,7 @@ def take_back_plugins(folder: Path) -> Iterator[None]:
 
 
 def run_with(folder: Path, place: Path, *arguments: str, timeout: int = 120) -> subprocess.CompletedProcess[str]:
-    """Run Python in a place, with the modules of a folder beside the project."""
+    """Run Python in a place, with the modules of a folder next to the project."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=place,

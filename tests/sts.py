@@ -12,15 +12,15 @@ SUBSETS = {
     "STS15": ("answers-forums", "belief"),
     "STS16": ("plagiarism", "question-question"),
 }
-"""Set -> its subsets, but for the one of STS13 that has no sentences."""
+"""Set -> its subsets, except the one of STS13 that has no sentences."""
 PAIRS = 8
 """Pairs of a subset, and of STS-B's dev and test and of SICK-R."""
 SHARED = 3
 """Pairs of STS-B's test that are those of STS12's first subset, the last of them the other way round."""
 UNRATED = ("STS15", "STS16")
-"""Sets of which every pair is followed by one without a gold similarity."""
+"""Sets in which every pair is followed by one without a gold similarity."""
 LICENSED = 5
-"""Pairs of which there is the gold alone."""
+"""Number of pairs that have only a gold similarity."""
 
 _WHO = ("A man", "Two dogs", "The café", '"Nobody"', "Zoë", "A small — red — car", "北京", "The naïve player")
 _WHAT = ("is playing", "stands", "runs fast", "was seen", "waits quietly", "turned around", "sleeps", "calls")

@@ -59,7 +59,7 @@ DATA = {"splits": {"dev": {"queries": 200}, "test": {"queries": 1000}}}
 
 
 def shipped(name: str) -> Study:
-    """A shipped study whose length of training is known."""
+    """A shipped study with a known length of training."""
     study = load_study(name, STUDIES[name])
     training = study.training.model_copy(update={"epochs": None, "instances": 100 * study.training.batch_size})
     return study.model_copy(update={"training": training})

@@ -1,4 +1,4 @@
-"""What is used of libraries beyond what they promise: each has an upper bound in pyproject.toml, and is named here.
+"""Private interfaces of libraries that are used: each has an upper bound in pyproject.toml, and is named here.
 
 A test that fails here says what a newer version has changed, and which file must follow.
 """
@@ -152,7 +152,7 @@ def requirements() -> list[Requirement]:
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-def test_a_library_of_which_more_is_used_than_it_promises_has_an_upper_bound(name):
+def test_a_library_with_private_names_in_use_has_an_upper_bound(name):
     asked = [requirement.specifier for requirement in requirements() if requirement.name == name]
     assert asked
     for specifier in asked:

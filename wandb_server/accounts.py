@@ -7,7 +7,7 @@ from wandb_server.executor import Site, field
 from wandb_server.paging import page
 
 ENTITY = "laboratory"
-"""To whom all belongs."""
+"""Owner of everything."""
 USER = "somebody"
 
 FEATURES = (

@@ -1,7 +1,7 @@
 """Artifacts: created, filled with files, committed; then they are a version of their collection.
 
-What a client says of an artifact's content is checked when it commits: a manifest that names files which never came is
-refused, so nothing counts as stored that is not.
+A client's statements about an artifact's content are checked when it commits. A manifest that names files which never
+came is an error, so nothing counts as stored that is not.
 """
 
 import json
@@ -141,7 +141,7 @@ def _missing(site: Site, artifact: Document) -> list[str]:
 
 
 def _give(site: Site, artifact: Document, aliases: list[str]) -> None:
-    """Give a version aliases, each of which only one version of a collection has."""
+    """Give a version aliases. Only one version of a collection has each of them."""
     for other in site.database.all("Artifact", artifact.project):
         if other.number != artifact.number and other.body["collection"] == artifact.body["collection"]:
             other.body["aliases"] = [alias for alias in other.body["aliases"] if alias not in aliases]

@@ -23,7 +23,7 @@ SETTINGS = wandb.Settings(**QUIET)
 
 
 def environment(server: Server, folder: Path) -> dict[str, str]:
-    """All of a client's variables; whatever it keeps, it keeps in the folder."""
+    """All of a client's variables; it keeps all its files in the folder."""
     places = {f"WANDB_{name}_DIR": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
     python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -31,7 +31,7 @@ def environment(server: Server, folder: Path) -> dict[str, str]:
 
 
 def start(server: Server, folder: Path, *command: str) -> subprocess.Popen[str]:
-    """A process whose standard input, output and errors are pipes."""
+    """A process with pipes as standard input, output and errors."""
     pipe = subprocess.PIPE
     variables = environment(server, folder)
     return subprocess.Popen(command, cwd=folder, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True)

@@ -32,11 +32,11 @@ class ServerRun:
     history: list[dict[str, Any]]
     """Rows by their steps."""
     steps: list[int]
-    """Of each row of the history."""
+    """Step of each row of the history."""
     artifacts: dict[str, dict[str, bytes]]
-    """Of each collection the latest version that this run committed, as contents by file names."""
+    """Latest version of each collection that this run committed, as contents by file names."""
     versions: dict[str, int]
-    """Of each of these collections how many versions there are, of all runs."""
+    """Number of versions of each of these collections, of all runs."""
 
 
 @dataclass(frozen=True)

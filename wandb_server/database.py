@@ -1,6 +1,6 @@
 """All that the server knows, in one SQLite file: the server writes it, tests read it while the server runs or is dead.
 
-A request is one transaction, committed before its answer leaves: whatever was acknowledged survives a SIGKILL, and
+A request is one transaction, committed before its answer leaves: an acknowledged change survives a SIGKILL, and
 nothing is ever half there. (Power failures are not what is tested, so nothing waits for the disk.)
 """
 
@@ -129,7 +129,7 @@ class Database:
         return [Document(kind, project, name, json.loads(body), number) for kind, project, name, body, number in rows]
 
     def put_lines(self, run: int, stream: str, lines: dict[int, str]) -> None:
-        """Write lines by their numbers, over whatever stands there."""
+        """Write lines by their numbers, and replace earlier ones."""
         rows = [(run, stream, number, content) for number, content in lines.items()]
         self._connection.executemany("insert or replace into lines values (?, ?, ?, ?)", rows)
 

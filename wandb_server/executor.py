@@ -1,8 +1,8 @@
 """Answers GraphQL: what clients ask, checked against the schema in schema/*.graphql, by the functions of `field`.
 
-With a schema, because graphql-core then does all that a schema-less executor would have to do itself (fragments, types
-of unions, defaults of variables, introspection), and because a question that this server does not know is refused with
-its name, as the real server refuses it, where a guess would answer null and a test would pass for no reason.
+With a schema, graphql-core does all that a schema-less executor would have to do itself (fragments, types of unions,
+defaults of variables, introspection). A question that this server does not know is an error with its name, as in the
+real server. A guess would answer null, and a test would pass for no reason.
 
 What a function returns is a `Document`, a mapping, or a list of these. Fields that no function answers are taken from
 the mapping, or from the document's body, under their own names.
@@ -43,7 +43,7 @@ class Site:
 
     database: Database
     url: str
-    """Of this server, without a slash at its end."""
+    """URL of this server, without a slash at its end."""
     now: float
     """Seconds since 1970."""
 
@@ -98,7 +98,7 @@ def _decoded(given: str) -> bytes:
 
 
 def execute(site: Site, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The data that answers a query; raises `RefusedError`, and whatever else a function raises."""
+    """The data that answers a query; raises `RefusedError`, and every error of a function."""
     result = execute_sync(
         SCHEMA,
         _checked(query),

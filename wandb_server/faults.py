@@ -35,7 +35,7 @@ def clear(database: Database) -> None:
 
 
 def take(database: Database, path: str, operation: str) -> Fault | None:
-    """The oldest fault that is meant for a request, of which it uses up one."""
+    """The oldest fault that is meant for a request. The request uses it up once."""
     if path.startswith(("/healthz", "/sdk/otel/")):
         return None
     faults = [Fault(**entry) for entry in database.setting("faults", [])]

@@ -1,6 +1,6 @@
 """Files of runs and artifacts: where clients put them, and what the server says of them.
 
-The real server signs addresses of a store that asks for no key, and so does this one, but for the signature.
+The real server signs addresses of a store that asks for no key, and so does this one, except for the signature.
 """
 
 import fnmatch

@@ -21,7 +21,7 @@ def page(
 ) -> dict[str, Any]:
     """A GraphQL connection: the `first` nodes (50 unless said) that follow the cursor `after`.
 
-    `edge` gives what an edge holds beside its node. Raises `RefusedError` if the cursor's node is gone.
+    `edge` gives what an edge holds in addition to its node. Raises `RefusedError` if the cursor's node is gone.
     """
     start = 0
     if after:

@@ -19,7 +19,7 @@ _TEXTS = ("displayName", "description", "notes", "jobType", "commit", "state", "
 
 
 def new(site: Site, project: Document, name: str) -> Document:
-    """A run of which nothing is known yet."""
+    """A run without known values."""
     texts = {"displayName": name, "state": "running", "createdAt": site.timestamp, "heartbeat": site.now}
     values: dict[str, Any] = {"tags": [], "config": {}, "summary": {}, "stopped": False}
     return site.database.add(Document("Run", project.name, name, texts | values))
@@ -148,7 +148,7 @@ def _attribute(site: Site, run: Document, path: str) -> Any:
 
 
 def _inside(value: Any, path: str) -> Any:
-    """A value by its path, in mappings whose names may hold dots themselves."""
+    """A value by its path, in mappings with names that may hold dots themselves."""
     if not isinstance(value, Mapping):
         return None
     if path in value:

@@ -1,4 +1,4 @@
-"""Views: workspaces and reports, of which the server keeps what it is given."""
+"""Views: workspaces and reports. The server keeps them as it is given them."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """The HTTP of the server: who may ask, what fails on purpose, and that all is written down before it is answered.
 
-One thread answers one request after the other; only waiting is done beside it. So no two requests meet half-way.
+One thread answers one request after the other; only waiting is done in other threads. So no two requests meet half-way.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from wandb_server.database import Database, Request
 from wandb_server.executor import RefusedError, Site, execute
 
 ANSWERING = (accounts, artifacts, files, history, runs, sweeps, versions, views)
-"""Whose functions answer the fields of the schema, from the moment they are imported."""
+"""Modules with the functions that answer the fields of the schema, from the moment they are imported."""
 
 OPEN = ("/healthz", "/sdk/otel/", "/store/")
 """Paths that need no key: telemetry is sent before anybody logged in."""

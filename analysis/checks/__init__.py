@@ -1,1 +1,1 @@
-"""Checks beside the declared comparisons: collapsed seeds, and groups of systems."""
+"""Checks in addition to the declared comparisons: collapsed seeds, and groups of systems."""

@@ -1,6 +1,6 @@
 """Rank intervals of systems and groups that cannot be told apart, from tests of all pairs.
 
-The pairs are corrected among themselves (Bonferroni), apart from the declared comparisons, of which they change none.
+The pairs are corrected among themselves (Bonferroni), apart from the declared comparisons, which they do not change.
 """
 
 import string
@@ -53,7 +53,7 @@ def rank_systems(
 
     Args:
         values: (seeds, queries) metric of each complete system, or (1, queries) of a system without seeds.
-        settings: settings of the comparisons. Pairs are corrected by Bonferroni, whatever the correction.
+        settings: settings of the comparisons. Pairs are always corrected by Bonferroni.
         metric: name of the metric.
         is_correlation: True if the values are pseudo-values of a correlation.
 

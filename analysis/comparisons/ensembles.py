@@ -1,6 +1,6 @@
 """Ensembles: the scores of a system's seeds averaged, evaluated as one system.
 
-Whoever has trained several seeds can use all of them. An ensemble is one run: its comparisons are over queries, for the
+All seeds that were trained can be used together. An ensemble is one run: its comparisons are over queries, for the
 models at hand, and say nothing about other seeds.
 """
 

@@ -49,8 +49,8 @@ class InterimTests(NamedTuple):
 def make_interim_tests(plan: Plan, make_evaluate: Callable[[Plan], Evaluate]) -> InterimTests:
     """Test the headline's comparisons after each group of seeds, up to the interim test that decides the last open one.
 
-    It depends on nothing but the plan and the scores, so a study and its report make the same tests. One whose
-    scores are incomplete is not made, and none after it.
+    It depends on nothing but the plan and the scores, so a study and its report make the same tests. A test
+    with incomplete scores is not made, nor any after it.
 
     Args:
         plan: plan of a sequential study.
@@ -73,7 +73,7 @@ def make_interim_tests(plan: Plan, make_evaluate: Callable[[Plan], Evaluate]) ->
 def stop_at_last_interim_test(
     results: Results, chosen: dict[str, Configuration | None]
 ) -> tuple[Results, InterimTests | None]:
-    """Return a study whose plan ends with its last interim test, and its tests. None where it has no groups."""
+    """Return a study with a plan that ends with its last interim test, and its tests. None where it has no groups."""
     if results.plan.group_size is None:
         return results, None
     looks = make_interim_tests(results.plan, lambda plan: make_evaluate(plan, chosen))

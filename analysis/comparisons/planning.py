@@ -35,7 +35,7 @@ def compute_detectable_effects(
     In a sequential study it is that of the last look, which has its share of the level.
 
     Args:
-        plan: plan of the study, whose headline family is corrected by Bonferroni.
+        plan: plan of the study; its headline family is corrected by Bonferroni.
         components: variance components of a system's scores.
         queries: number of test queries.
         seeds: numbers of seeds.

@@ -21,7 +21,7 @@ class ComparisonResult:
         settings: level, correction, margin and further tests.
         comparisons: comparisons in order of baselines, then of systems, as in the table.
         ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.
-        outlying: runs that look collapsed, or whose system's other seeds do.
+        outlying: runs that look collapsed, or runs of systems with other seeds that do.
         missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
         variance: variance components of the complete systems that have all seeds, beyond what they share. None if
             there are too few.
@@ -36,7 +36,7 @@ class ComparisonResult:
     variance: VarianceComponents | None
 
     def __repr__(self) -> str:
-        """Return a line for each comparison, whose verdict says what it is limited to."""
+        """Return a line for each comparison. Its verdict says what it is limited to."""
         columns = ["system", "baseline", "difference", "low", "high", "p_corrected", "verdict"]
         shown = self.frame()[columns].assign(verdict=[c.scoped_verdict for c in self.comparisons])
         return str(shown.to_string(index=False, float_format="{:.4f}".format))

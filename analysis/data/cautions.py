@@ -57,14 +57,14 @@ def _describe_label_noise(results: Results) -> list[str]:
 
 
 def _describe_teachers(results: Results) -> list[str]:
-    """Name the files whose scores some systems learned, if any did."""
+    """Name the files with the scores that some systems learned, if any did."""
     systems = dict[str, list[str]]()
     for run in results.runs:
         if digest := run.get_settings("variant").get("teacher"):
             systems.setdefault(str(digest), []).append(str(run.config.get("variant")))
     return [
-        f"{', '.join(dict.fromkeys(names))} learned the scores of a teacher (task.teacher, a file whose SHA-256 begins "
-        f"with {digest}), not those of the negative sampler."
+        f"{', '.join(dict.fromkeys(names))} learned the scores of a teacher (task.teacher, a file with a SHA-256 that "
+        f"begins with {digest}), not those of the negative sampler."
         for digest, names in systems.items()
     ]
 

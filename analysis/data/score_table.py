@@ -39,7 +39,7 @@ class ScoreTable:
         return None if np.isnan(scores).any() else scores
 
     def describe_missing(self) -> list[str]:
-        """Describe in words which scores of which system are missing."""
+        """Describe in words the scores that systems lack."""
         lines = []
         for system, values in self.values.items():
             missing = np.isnan(values)

@@ -61,7 +61,7 @@ def write_optuna_file(results: Results, path: Path) -> None:
 
 
 def _add_study(search: SystemSearchLog, system: str, results: Results, storage: "BaseStorage") -> None:
-    """Store the search of a system as an Optuna study, whose trials are the proposals in their order."""
+    """Store the search of a system as an Optuna study. Its trials are the proposals in their order."""
     import optuna
 
     plan = results.plan

@@ -37,8 +37,8 @@ def export_trec(results: Results, folder: Path) -> list[Path]:
         The files, in sorted order.
 
     Raises:
-        UserError: if the folder is not empty or cannot be created, no run is finished, a candidate has no score or no
-            id, two runs disagree about a candidate's relevance, or the study is about sentence pairs.
+        UserError: if the folder is not empty or cannot be created, or no run is finished. Also if a candidate has no
+            score or no id, two runs disagree about its relevance, or the study is about sentence pairs.
     """
     if results.plan.unit != "query":
         raise UserError(

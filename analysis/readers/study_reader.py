@@ -1,7 +1,7 @@
 """Reads the results of a study from its W&B folder, a W&B server or its records; all give the same.
 
 Missing data is never ignored. A run that failed, diverged or never finished counts as missing from its configuration.
-Runs that do not rank the same queries are refused.
+Runs that do not rank the same queries are an error.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

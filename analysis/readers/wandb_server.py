@@ -167,7 +167,7 @@ def _to_error(error: Exception, server: str, where: str) -> Exception:
     status = getattr(response, "http_status", None) or getattr(response, "status_code", None) or 0
     if isinstance(error, wandb.errors.AuthenticationError):
         if status in (401, 403) or error.__cause__ is None or "invalid credentials" in getattr(response, "message", ""):
-            return UserError("W&B", "the API key is refused", f"a key of {server}")
+            return UserError("W&B", "the server rejects the API key", f"a key of {server}")
     elif status in (401, 403, 404):
         return UserError(where, f"this key has no access to it (HTTP {status})", "a project that it may read")
     status_text = f"HTTP {status}" if status else "no usable answer"

@@ -10,7 +10,7 @@ from analysis.tables.section import Section
 _LEFT_OUT = ("p", "p (queries)", "p (pairs)", "p (seeds)", "MDE")
 """Columns of the comparisons that a paper does not need."""
 _CAUTIONED = ("main", "by-metric", "retrieval", "seed-by-seed")
-"""Tables whose caption says what the scores cannot be compared with."""
+"""Tables with a caption that says what the scores cannot be compared with."""
 _BROAD = ("looks", "corrections", "setup")
 _WRAPPED = r">{\raggedright\arraybackslash}p"
 _CONFIRMED_COLUMNS = rf"l{_WRAPPED}{{.19\textwidth}}*{{6}}{{{_WRAPPED}{{.1\textwidth}}}}"

@@ -115,7 +115,7 @@ def _format_text(text: str) -> str:
 
 
 def _build_metadata(analysis: ReportData, facts: ModelFacts, score: float | None) -> dict[str, object]:
-    """Return the metadata of the card, whose keys the hub defines.
+    """Return the metadata of the card. The hub defines its keys.
 
     Its result is that of this model. The mean over the seeds, and what it is compared with, are in the text.
     """

@@ -11,8 +11,8 @@ from trainables.metrics import get_set_name
 from trainables.text.text_overlap import describe_overlap
 
 _SEARCH_LUCK = (
-    "The tested runs are those by whose {dev} scores {what} were chosen, so part of a gain may be luck, for which p "
-    "does not account. For a claim, declare confirm.seeds: fresh seeds, which no choice has seen"
+    "The {dev} scores of the tested runs chose {what}, so part of a gain may be luck, which p does not account "
+    "for. For a claim, declare confirm.seeds: fresh seeds, which no choice has seen"
 )
 _ONE_SEED = "One seed: the comparisons are for new queries and say nothing about other seeds"
 

@@ -90,7 +90,7 @@ def list_sections(analysis: ReportData) -> list[Section]:
 
 
 def build_main_section(analysis: ReportData) -> Section:
-    """Build the main table; a column in which no system has a value is left out, but for the switch point."""
+    """Build the main table; a column without values is left out, except the switch point."""
     plan, table = analysis.results.plan, analysis.table
     dev, test = (f"{split} {plan.metric}" for split in (plan.search_split, plan.test_split))
     header = ["system", plan.symbol, "switch", "further settings", dev, test, "sig."]

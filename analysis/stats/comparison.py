@@ -263,7 +263,7 @@ class _Pair(NamedTuple):
 
 
 def _estimate_pairs(family: ComparisonFamily, seeds: SeedVariance) -> list[_Pair]:
-    """Estimate the differences of a family, whose seeds are compared with each other where that is possible."""
+    """Estimate the differences of a family. Their seeds are compared with each other where that is possible."""
     metrics = family.metrics or [family.metric] * len(family.pairs)
     anovas = [two_way_anova(d) if d is not None and min(d.shape) > 1 else None for *_, d in family.pairs]
     allowed = [not family.is_correlation] * len(anovas)

@@ -26,7 +26,7 @@ _MAX_SHARE = 1 / 4
 _MIN_OWN_DEVIATIONS = 5.0
 """Smallest distance from the system's other seeds, in their standard deviations.
 
-It is for systems whose seeds vary more than those of others.
+It is for systems with seeds that vary more than those of others.
 """
 _MAX_SYSTEMS_WITHOUT_SEED_EFFECTS = 2
 """Largest number of systems for which the model has no effects of the seeds.
@@ -38,7 +38,7 @@ _SMALLEST = 1e-9
 
 
 class OutlyingRun(NamedTuple):
-    """One run whose mean is far from those of its system's other seeds.
+    """One run with a mean far from those of its system's other seeds.
 
     Attributes:
         system: name of the system.
@@ -61,7 +61,7 @@ class OutlyingRun(NamedTuple):
 def find_outlying_runs(
     means: Mapping[str, Floats], less_is_better: bool = False, noise: float = 0.0
 ) -> list[OutlyingRun]:
-    """Return the runs whose means are far from those of the same system's other seeds.
+    """Return the runs with means far from those of the same system's other seeds.
 
     The run with the largest studentised residual is removed, then that of the rest, up to a quarter of all runs. Each
     is tested with the variance of the runs that are left, by Bonferroni for their number. All runs up to the last

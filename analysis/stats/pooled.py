@@ -63,7 +63,7 @@ def compute_ratio(anova: TwoWayAnova) -> float:
 def compute_pooled_df(pairs: Sequence[Pair], seeds: int, queries: int) -> float:
     """Return the degrees of freedom of a mean ratio: (S - 1) m^2 / sum of r^2, at most Q - 1.
 
-    Comparisons with a common baseline are correlated, so m of them tell less than m independent ones. r is taken as 1
+    Comparisons with a common baseline are correlated, so m of them say less than m independent ones. r is 1
     for the same two systems in any order, 2/3 for one system in common, and 0 for none.
 
     Args:
@@ -86,9 +86,9 @@ def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tup
     place of MS_seed, and the degrees of freedom of `compute_pooled_df` in the place of S - 1. A single comparison keeps
     its own estimate.
 
-    It supposes that seeds matter alike in the comparisons. The comparison of a single system whose seeds vary 25 times
-    as much as the others' rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated). Effects of
-    seeds that the variants share and the baseline does not make it up to .103.
+    It supposes that seeds matter alike in the comparisons. If the seeds of one system vary 25 times as much as the
+    others', its comparison rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated). Effects
+    of seeds that the variants share and the baseline does not make it up to .103.
 
     Args:
         anovas: mean squares of each comparison, poolable by `is_poolable`, with the same numbers of seeds and queries.
@@ -166,7 +166,7 @@ def average_ratios(
         is_pooled: True if the test pools seeds. Its ratios are never below the mean, so they are larger on average.
 
     Returns:
-        Comparisons whose seeds cannot be compared with those of another one are absent.
+        Comparisons with seeds that cannot be compared with those of another one are absent.
     """
     means: dict[int, float] = {}
     for group in group_comparable(anovas, metrics, math.inf):

@@ -179,7 +179,7 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     adjusted = adjust_p_values([*p_values, *missing], plan.correction)
     compared = []
     for (key, c), p in zip(known, adjusted, strict=False):
-        # corrected within the study already; where that gives 1, it is 1 over the suite as well
+        # corrected within the study already; where that gives 1, it is also 1 over the suite
         equivalence_p = None if c.equivalence_p is None else min(1.0, c.equivalence_p / c.comparisons * len(adjusted))
         verdict = decide_verdict(_get_gain(c), p, equivalence_p, plan.alpha, c.verdict == "all values are equal")
         compared.append(SuiteComparison(key, c, len(adjusted), p, equivalence_p, verdict, plan.get_study(key).is_late))
@@ -207,7 +207,7 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
 
 
 def find_common_metric(reports: Iterable[ReportData]) -> str | None:
-    """Return the metric of the studies; None if they have different ones, whose averages would mean nothing."""
+    """Return the metric of the studies; None if they have different ones, because their averages would mean nothing."""
     metrics = {report.results.plan.metric for report in reports}
     return metrics.pop() if len(metrics) == 1 else None
 

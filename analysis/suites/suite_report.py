@@ -55,7 +55,7 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
 
     Raises:
         UserError: if no study has results, runs cannot be compared, a file is in the place of the folder, or the folder
-            has no report but a file of the name of one of its files.
+            has no report but files with names of its files.
     """
     if not results.studies:
         raise UserError(results.plan.suite, "no study of the suite has results", "a suite that has been run")

@@ -91,7 +91,7 @@ def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
 
 
 def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[Section]:
-    """Build the published scores beside the measured ones, and the gains of both over the same baseline.
+    """Build the published scores next to the measured ones, and the gains of both over the same baseline.
 
     It is the first baseline that has a published score.
     """
@@ -277,7 +277,7 @@ def _build_comparison_section(data: SuiteData) -> Section:
 
 
 def _describe_pooling(data: SuiteData) -> str:
-    """Return a sentence that names the studies whose tests pool the variation between seeds; empty if none does."""
+    """Return a sentence that names the studies with tests that pool the variation of seeds; empty if none does."""
     pooled = dict.fromkeys(each.study for each in data.comparisons if each.comparison.pooled)
     if not pooled:
         return ""

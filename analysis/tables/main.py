@@ -92,7 +92,7 @@ class ReportData:
     ensembles: list[EnsembleRow]
     ranks: list[RankedSystem]
     outlying_seeds: list[OutlyingRun]
-    """The test runs that look collapsed, or whose system's other seeds do."""
+    """The test runs that look collapsed, or have other seeds of their system that do."""
     by_metric: Section | None
     by_retrieval_metric: Section | None
     by_seed: Section | None

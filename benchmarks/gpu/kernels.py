@@ -1,7 +1,7 @@
 """Time of attention, forward and backward, by kernel and shape, and the kernel that the engine chooses.
 
 The packed kernels take and return tokens without padding; the padding and unpadding of groups counts. The padded one is
-scaled_dot_product_attention over the whole batch, whose inputs are padded already.
+scaled_dot_product_attention over the whole batch, with inputs that are padded already.
 """
 
 from functools import partial
@@ -106,7 +106,7 @@ class Batch:
         packed = torch.nn.functional.pad(values, (0, 0, 0, 0, 0, self.layout.n_extra))
         self.inputs = [own.transpose(0, 1)[None].requires_grad_() for own in packed]
         self.padded = [own.transpose(1, 2).contiguous().requires_grad_() for own in padded]
-        # The padding has no gradient, as in a model whose output at padding is not read.
+        # The padding has no gradient, as in a model that does not read the output at padding.
         self.padded_gradient = self.inside[:, None, :, None].to(dtype).expand(self.padded[0].shape).contiguous()
         self.gradient = torch.ones(1, len(packed[0]), _HEADS, _HEAD_SIZE, dtype=dtype, device=device)
 

@@ -15,7 +15,7 @@ _LIGHT, _HEAVY = ("numpy", "pydantic", "safetensors", "torch", "transformers"), 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part runs.
+    """Place of a part.
 
     Attributes:
         device: "cuda", or "cpu" for the stand-in, which measures nothing.

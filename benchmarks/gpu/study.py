@@ -48,7 +48,7 @@ def run(place: Place) -> list[Row]:
 
 
 def is_equal(first: Scores, second: Scores) -> bool:
-    """Whether both have the same evaluations, and those of all variants and seeds, with the same bits."""
+    """Return True if both have the same evaluations, and those of all variants and seeds, with the same bits."""
     is_whole = len(first) >= len(_VARIANTS) * len(_SEEDS) * len(_ACTIONS) and first.keys() == second.keys()
     return is_whole and all(np.array_equal(own, second[name]) for name, own in first.items())
 

@@ -131,7 +131,7 @@ def make_plain_loop(pairs: PairList, device: str) -> Measure:
 
 
 def make_own_evaluation(pairs: PairList, device: str) -> Measure:
-    """Pairs a second of this engine's evaluation, whose batches hold pairs of similar length."""
+    """Pairs a second of this engine's evaluation, in batches of pairs of similar length."""
     labels = contenders.label(pairs)
 
     def measure() -> float:

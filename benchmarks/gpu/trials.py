@@ -60,7 +60,7 @@ def format_name(size: Size, count: int) -> str:
 
 
 def train_together(path: Path, device: str, batches: int, count: int) -> float:
-    """Instances a second of `count` trials together, all of which begin at the same time."""
+    """Instances a second of `count` trials together, which all begin at the same time."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(count, context, _keep_barrier, (context.Barrier(count),)) as pool:
         return sum(pool.map(_train, [path] * count, [device] * count, [batches] * count))

@@ -1,1 +1,1 @@
-"""What the statistics are worth, by simulation: levels, power, pilots and rivals of the tests."""
+"""The statistics, by simulation: levels, power, pilots and rivals of the tests."""

@@ -1,9 +1,9 @@
-"""How often a system is said to have a collapsed run where it has none, and where it has some.
+"""Share of systems that are said to have a collapsed run where they have none, and where they have some.
 
 python -m benchmarks.statistics.collapsed [STUDIES]
 
-Means of runs are normal with a standard deviation of 1 over seeds. In a cell, the first figure is the share of studies
-that name a system without a collapse, the second that of the systems with good and collapsed runs that are named.
+Means of runs are normal with a standard deviation of 1 over seeds. A cell has two figures: the share of studies that
+name a system without a collapse, and the share of systems with good and collapsed runs that are named.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LOSS = 0.1 / 0.006
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated.
+    """A simulated case.
 
     Attributes:
         name: its name.
@@ -29,7 +29,7 @@ class Case:
         correlation: correlation of two systems over the seeds.
         ratio: variance of the first system, as a multiple of the others'.
         lost: runs of the first system that lose 10 standard deviations.
-        affected: systems each of whose runs loses .1 with probability .1.
+        affected: systems with runs that each lose .1 with probability .1.
     """
 
     name: str

@@ -2,10 +2,10 @@
 
 python -m benchmarks.statistics.levels [STUDIES]
 
-First over a grid of variances, with normal scores: the lowest and the highest level. The extreme cells are chosen by a
-first simulation and their levels come from a second one with fresh draws and ten times as many studies, because the
-highest of many estimates is too high. Then for scores that break the model. Compared are the test of this project, the
-classical one (the same variance with the degrees of freedom of Hillis 2007), and the one that racing uses
+First over a grid of variances, with normal scores: the lowest and the highest level. A first simulation
+chooses the extreme cells. Their levels come from a second one with fresh draws and ten times as many studies, because
+the highest of many estimates is too high. Then for scores that break the model. Three tests are compared: that of this
+project, the classical one (the same variance with the degrees of freedom of Hillis 2007), and the one of racing
 (Satterthwaite's degrees of freedom, a variance of at least the rest's).
 """
 

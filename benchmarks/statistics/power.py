@@ -3,10 +3,10 @@
 python -m benchmarks.statistics.power [STUDIES]
 
 Scores are normal, with the deviations of `simulation`: .006 between seeds, .05 between queries and systems, .12 in the
-rest. The first table has one comparison at .05: levels, also of the usual test over queries alone; powers for a true
-difference of .01; the minimum detectable effect as the product computes it from the true variances, and the difference
-that is found with 80 % power in fact. The second has families of comparisons with one baseline, at the corrected level
-.05 / m: the difference that is found with 80 % power, by the own and by the pooled test.
+rest. The first table has one comparison at .05: levels, also of the usual test over queries alone, and powers for a
+true difference of .01. It has the minimum detectable effect as the product computes it from the true variances, and the
+difference that is found with 80 % power in fact. The second has families of comparisons with one baseline, at the
+corrected level .05 / m. It has the difference that is found with 80 % power, by the own and by the pooled test.
 
 The mean of normal scores is independent of their mean squares. So power is not counted: for each study it is the
 probability that the mean exceeds the study's critical difference, and these probabilities are averaged.

@@ -1,4 +1,4 @@
-"""Scores of equal systems whose distributions are not what the model of the tests assumes.
+"""Scores of equal systems with distributions that break the model of the tests.
 
 Each scenario returns scores (studies, systems, seeds, queries). All systems have the same true mean, so every rejection
 is a false one.
@@ -39,7 +39,7 @@ def draw_binary(rng: np.random.Generator, shape: Shape) -> Floats:
 
 
 def draw_tied(rng: np.random.Generator, shape: Shape) -> Floats:
-    """Reciprocal ranks of which most are the same for both systems: 19 of 20 queries are easy for every run."""
+    """Reciprocal ranks that are mostly the same for both systems: 19 of 20 queries are easy for every run."""
     hard = rng.random((shape[0], 1, 1, shape[3])) < 0.05
     ranks = 1 + rng.geometric(0.35, shape) * (rng.random(shape) < 0.5 + 0.1 * rng.standard_normal((*shape[:3], 1)))
     return np.where(hard, 1 / ranks, 1.0)

@@ -1,4 +1,4 @@
-"""What a search adds to a difference by luck, if the runs that chose a configuration are also the runs that are tested.
+"""Difference that a search adds by luck, if the runs that chose a configuration are also the runs that are tested.
 
 python -m benchmarks.statistics.search_luck [STUDIES]
 

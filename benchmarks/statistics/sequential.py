@@ -1,4 +1,4 @@
-"""What a sequential confirmation gets wrong and what it saves, by simulation with the shares of alpha of the product.
+"""Errors and savings of a sequential confirmation, by simulation with the shares of alpha of the product.
 
 python -m benchmarks.statistics.sequential [FAMILIES]
 
@@ -70,7 +70,7 @@ def draw_differences(noise: Noise, gain: float, seeds: int, families: int, rng: 
 
 
 def run_families(noise: Noise, gain: float, looks: Sequence[int], shares: Sequence[float], families: int) -> Outcome:
-    """Simulate families whose systems all differ from the baseline by the same."""
+    """Simulate families with systems that all differ from the baseline by the same."""
     rng = np.random.default_rng([21, round(1e4 * noise.seed_sd), round(1e4 * noise.query_sd), *looks])
     decided, used = [], []
     for start in range(0, families, BLOCK):

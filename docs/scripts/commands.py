@@ -29,18 +29,15 @@ _USAGE_WIDTH, _LINE = 100, 120
 _INTRODUCTION = """\
 # Commands
 
-This page lists the commands with their arguments, options and exit statuses. `make docs` writes it from their argument
-parsers. `--help` after a command prints the same.
-
-`KEY=VALUE` is a key of a study file with another value; see [Configuration](configuration.md). Put a value with
-brackets, braces or blanks in quotes: `seeds='[1, 2]'`.
+`make docs` writes this page from the argument parsers; `--help` after a command prints the same. `KEY=VALUE` is a
+[key of a study file](configuration.md) with another value. Quote brackets, braces and blanks: `seeds='[1, 2]'`.
 
 ## Exit statuses
 
 {statuses}
 
-Bad input is one line on the standard error, or a line for each mistake. [Troubleshooting](../guide/troubleshooting.md)
-explains the messages. Ctrl-C, SIGTERM and SIGHUP end a command with one line and status 1.
+These are the statuses of all commands. Bad input is one line on the standard error for each mistake, see
+[Troubleshooting](../guide/troubleshooting.md). Ctrl-C, SIGTERM and SIGHUP end a command with one line and status 1.
 """
 
 
@@ -77,8 +74,7 @@ def format_page() -> str:
         width = 3 if any(default for *_, default in rows) else 2
         header = ("Argument or option", "Meaning", "Default")
         lines += [f"| {' | '.join(cells[:width])} |" for cells in (header, ("---",) * 3, *rows)]
-        own = read_statuses(module)
-        lines += ["", f"Exit status: {', '.join(f'{key} {own[key]}' for key in sorted(own))}. See also {page}.", ""]
+        lines += ["", f"See also {page}.", ""]
     return "\n".join(lines)
 
 

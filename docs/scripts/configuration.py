@@ -24,40 +24,36 @@ from trainables.utils.registry import PLUGINS_HINT
 _INTRODUCTION = """\
 # Configuration
 
-This page lists every key of a study file: its values, its default, its meaning, and whether run ids depend on it.
-`make docs` writes it from the code.
+Every key of a study file, written from the code by `make docs`. Only `name` has no default.
 
 A study file is [TOML](https://toml.io). A heading such as `[task.sampler]` is a table of the file; the keys of
-[the first section](#top) come before all tables. Only `name` has no default. The defaults `training.batch_size = 32`
-and `training.negatives = 9` do not fit together, so a cross-encoder study sets one of them.
+[the first section](#top) come before all tables. A cross-encoder study sets `training.batch_size` or
+`training.negatives`: the defaults 32 and 9 do not fit together.
 
-On the command line, `KEY=VALUE` replaces a value: `training.epochs=3`, `seeds='[1, 2]'`, `task.path=none`. The word
-`none` unsets a key there. In a study file, leave the key out: TOML has no word for it. `${NAME}` in a value is replaced
-by the environment variable `NAME`, in the file as on the command line.
+On the command line, `KEY=VALUE` replaces a value: `training.epochs=3`, `seeds='[1, 2]'`. There `task.path=none` unsets
+a key; in a file, leave it out. `${NAME}` in a value is the environment variable `NAME`.
 
 ## Run ids
 
-The id of a run is a hash of its specification. A run whose id has a record is not trained again. The last column of
-each table says what a key does to the ids:
+The id of a run is a hash of its specification, and a run with a record is not trained again. The last column says what
+a key does to the ids:
 
 | Run id | Meaning |
 | --- | --- |
-| yes | The id depends on the key. With another value, all runs that use it are other runs and are trained again. |
-| content | The key names a file, a folder, a model or modules. The id depends on its content, not on its place. |
-| which runs | The key decides which configurations are run, and with which seeds. A run that is made with both values \
-keeps its id. |
-| no | The same runs are made, with the same ids. |
+| yes | Another value gives other runs, which are trained again. |
+| content | The id depends on the content of the file, folder, model or modules, not on their place. |
+| which runs | The key decides which configurations and seeds are run. Runs of both values keep their id. |
+| no | The same runs, with the same ids. |
 | - | The key has one possible value. |
 
-Every id also depends on the environment: the device, the instruction set of the processor, and the versions of torch,
-transformers and numpy. [Reproducibility](../background/reproducibility.md) explains the ids.
+Ids also depend on device, instruction set and versions, see
+[reproducibility](../background/reproducibility.md#the-id-of-a-run).
 """
 _ONE_TRAINABLE = """\
 Only a study with `trainable = {names}` has this table.
 """
 _NO_CURRICULA = """\
-Only a study with `trainable = {names}` has curricula. Other studies accept these keys, but `curriculum.variants` must
-be empty there.
+Only a study with `trainable = {names}` has curricula; elsewhere `curriculum.variants` is empty.
 """
 _TABLES = ("task", "model", "training", "search", "analysis", "resources", "tracking")
 """Tables with keys that docstrings name."""
@@ -68,7 +64,7 @@ _RUN_IDS = {
     r"|(tracking|trial|output|cache|expected|analysis)\..*",
     "which runs": r"seeds|variants|curriculum\.(variants|compare|pacing|score|delta|duration)|(search|confirm)\..*",
 }
-"""What a key does to the ids of runs -> the keys of which that is true; of all others, the ids depend on the key."""
+"""Effect of keys on the ids of runs -> the keys with that effect. The ids depend on all other keys."""
 _Row = tuple[str, ...]
 """Cells of a table."""
 
@@ -94,7 +90,7 @@ def describe_type(key: StudyKey) -> str:
     Example:
         >>> keys = {key.name: key for key in list_study_keys("cross-encoder")}
         >>> describe_type(keys["training.dropout"]), describe_type(keys["model.num_layers"])
-        ('number from 0 to below 1', 'whole number from 1, or none')
+        ('number from 0 to below 1', 'whole number from 1')
         >>> describe_type(keys["training.unit"]), describe_type(keys["search.epsilon"])[:28]
         ('`"query"` or `"pair"`', 'list of increasing numbers, ')
     """
@@ -102,11 +98,14 @@ def describe_type(key: StudyKey) -> str:
         return _format_names(STUDY_TYPES)
     (kind,) = list_value_types(key.annotation)
     text = _describe(kind, key.metadata).replace(PLUGINS_HINT, "")
+    text = re.sub(r" \(there is no .*?\)", "", text)
+    if key.default not in ((), {}, None):
+        text = re.sub(r",? e\.g\. \[.*", "", text)  # the default is an example
     chosen = [section for section in CHOICES if key.name in section.keys]
-    links = [f"[{section.title}](choices.md#{section.title.replace(' ', '-')})" for section in chosen]
-    if kind is not key.annotation and not re.search(r"\bnone\b", text):
-        text += ", or none"
-    return f"{text}; see {' and '.join(links)}" if links else text
+    links = ", ".join(f"[{section.title}](choices.md#{section.title.replace(' ', '-')})" for section in chosen)
+    if links and (listed := re.match("(list of |one of )", text)):
+        return listed[0] + (links if len(chosen) == 1 else f"names, see {links}")
+    return f"{text.partition(':')[0]}; see {links}" if links else text
 
 
 def find_answer(key: StudyKey, trainable: str) -> str:
@@ -131,7 +130,7 @@ def _collect_sections() -> list[_Section]:
 
 
 def _make_row(key: StudyKey, answer: str) -> _Row:
-    name = f"`{key.name}`{{ #{key.name} }}"
+    name = f"`{key.name}`{{#{key.name}}}"
     default = DEFAULT_STUDY_TYPE if key.name == "trainable" else key.default
     return name, describe_type(key), _format_default(default), _mark_keys(_escape(key.meaning)), answer
 
@@ -139,7 +138,7 @@ def _make_row(key: StudyKey, answer: str) -> _Row:
 def _iter_lines(sections: Iterable[_Section]) -> Iterator[str]:
     for section in sections:
         title, anchor = (f"`[{section.name}]`", section.name) if section.name else ("Before all tables", "top")
-        yield from (f"## {title} {{ #{anchor} }}", "")
+        yield from (f"## {title} {{#{anchor}}}", "")
         if len(section.rows) < len(STUDY_TYPES):
             note = _NO_CURRICULA if section.name == "curriculum" else _ONE_TRAINABLE
             yield note.format(names=" or ".join(map(json.dumps, section.rows)))
@@ -154,7 +153,7 @@ def _iter_lines(sections: Iterable[_Section]) -> Iterator[str]:
         parts = [part for part in parts if part[2]]
         for title, ending, part_rows in parts:
             if len(parts) > 1:
-                yield from (f"### {title} {{ #{anchor}-{ending} }}", "")
+                yield from (f"### {title} {{#{anchor}-{ending}}}", "")
             yield from _iter_table(("Key", "Values", "Default", "Meaning", "Run id"), part_rows)
             yield ""
 

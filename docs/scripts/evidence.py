@@ -4,7 +4,7 @@
     python -m docs.scripts.evidence write                # the tables of all pages; `make evidence`
 
 A page of docs/results has a table between the lines `<!-- evidence: NAME -->` and `<!-- end of evidence -->`: that of a
-kept study, of several whose names follow each other, or with `claims` that of the papers' claims. The published
+kept study, of several that are named one after the other, or with `claims` that of the papers' claims. The published
 figures and the titles of the studies are in docs/results/evidence/overview.toml.
 """
 

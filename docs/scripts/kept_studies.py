@@ -1,4 +1,4 @@
-"""What is kept of a finished study in docs/results/evidence, and what is computed from it.
+"""Files of finished studies in docs/results/evidence, and what is computed from them.
 
 NAME.parquet has the scores of every query, in the columns system, seed, query and value, so that `python -m
 analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. If there are more scores

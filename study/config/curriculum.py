@@ -22,13 +22,9 @@ class CurriculumSearch(Settings):
     """
 
     variants: Annotated[tuple[str, ...], expect("a list of distinct names out of variants, or []")] = ()
-    """Variants of the study that are trained with a curriculum as well. If empty, there is no curriculum."""
+    """Variants that are also trained with a curriculum. If empty, there is none."""
     compare: Literal["score", "pacing"] | None = None
-    """Hyperparameter with one system for each of its values.
-
-    With score, the systems are named CL-turns and so on. With pacing, they are named CL-root_2 and so on. If None,
-    there is one system, CL.
-    """
+    """Hyperparameter with one system for each value, such as CL-turns or CL-root_2. If None, there is one, CL."""
     pacing: Annotated[
         tuple[Annotated[str, AfterValidator(check_pacing)], ...],
         AfterValidator(check_distinct),
@@ -40,13 +36,13 @@ class CurriculumSearch(Settings):
             ),
         ),
     ] = (DEFAULTS["pacing"],)
-    """Pacing functions: how fast difficult queries are added to the training."""
+    """How fast difficult queries are added to the training."""
     score: Annotated[
         tuple[DifficultyScoreName, ...],
         AfterValidator(check_distinct),
         expect("a list of distinct names out of ", lambda _: ", ".join(DIFFICULTY_SCORES) + PLUGINS_HINT),
     ] = (DEFAULTS["score"],)
-    """Difficulty scores: the criteria by which a query counts as difficult."""
+    """Criteria by which a query counts as difficult."""
     delta: Annotated[
         tuple[Annotated[float, Field(gt=0, lt=1)], ...],
         AfterValidator(check_increasing),
@@ -54,23 +50,14 @@ class CurriculumSearch(Settings):
     ] = (DEFAULTS["delta"],)
     """Share of the training queries that is available at the first step."""
     duration: Shares = (DEFAULTS["duration"],)
-    """T, the step from which all queries are sampled, as a share of the training steps."""
+    """Share of the training steps after which all queries are sampled."""
     scorer_epochs: Epochs | None = None
-    """Length of the training of the scoring run in epochs, e.g. 2 on MSDialog (Penha and Hauff 2020, their code).
-
-    Its weights compute BERT_pred and BERT_loss. If None, the training is as long as a run of the study.
-    """
+    """Epochs of the scoring run, which computes BERT_pred and BERT_loss. If None, as long as a run of the study."""
     vectors: Annotated[str, Field(min_length=1)] | None = None
-    """File of word vectors for sigma_SM, as text of fastText or word2vec.
-
-    If None, the input embeddings of the model are used.
-    """
+    """File of word vectors for sigma_SM, as text of fastText or word2vec. If None, the model's input embeddings."""
     words: DifficultyWords = "plain"
-    """Words of sigma_SM, sigma_BM25 and AP_BM25.
-
-    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between
-    blanks, as in the code of Penha and Hauff (2020).
-    """
+    """Words of sigma_SM, sigma_BM25 and AP_BM25. plain: those of BM25. blanks: split at blanks, as in the code of Penha
+    and Hauff (2020)."""
 
     @property
     def grid(self) -> dict[str, tuple[object, ...]]:

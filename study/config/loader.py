@@ -52,7 +52,7 @@ _WANDB_MODES = {
 }
 """Mode of the W&B client -> mode of the study."""
 _ALTERNATIVES = (("epochs", "instances"), ("evaluations", "evaluation_steps"))
-"""Keys of [training] of which a study has one."""
+"""Alternative keys of [training]: a study has one of each pair."""
 _N_CONFIGURATIONS = "search.n_configurations."
 
 
@@ -96,7 +96,7 @@ mean training.learning_rate?
 def load_layered_study(
     layers: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str] = (), is_draft: bool = False
 ) -> Study:
-    """Validate a study whose settings are in several places, of which a later one replaces settings of the earlier.
+    """Validate a study with settings from several places. A later place replaces settings of an earlier one.
 
     Args:
         layers: for each place its name, for messages, and its settings as nested tables.

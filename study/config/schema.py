@@ -59,29 +59,26 @@ class TrackingSettings(Settings):
     """Settings of the tracking in Weights & Biases."""
 
     mode: TrackingMode = "offline"
-    """Mode of the W&B client; the environment variable WANDB_MODE overrides it."""
+    """Mode of the W&B client. The environment variable WANDB_MODE overrides it."""
     project: Text | None = None
-    """W&B project. If None, it is the name of the study."""
+    """W&B project. If None, the name of the study."""
     entity: Text | None = None
-    """User or team that owns the project. If None, it is the default of the API key."""
+    """User or team that owns the project. If None, the default of the API key."""
     group: Text | None = None
-    """Text before the id of the configuration in the W&B group of a run.
-
-    It tells the studies of a project apart. If None, the group is the id alone."""
+    """Text before the configuration's id in the W&B group of a run."""
 
 
 class ResourceSettings(Settings):
     """Resources that a study may use; of these, results depend only on the type of the device."""
 
     concurrent: PositiveInt | None = None
-    """Maximum number of concurrent trials. If None, it is the number of cores divided by training.threads."""
+    """Maximum number of concurrent trials. If None, the number of cores divided by training.threads."""
     gpu: Proportion = 0.0
-    """Share of a GPU that a trial takes, e.g. 0.25 for four trials on each GPU. If 0, trials run on the CPU."""
+    """Share of a GPU for a trial, e.g. 0.25 for four trials on each GPU. If 0, trials run on the CPU."""
     address: Text | None = None
     """Address of a running Ray cluster, e.g. auto.
 
-    If None, it is the environment variable RAY_ADDRESS if that is set, and this machine otherwise.
-    """
+    If None, the environment variable RAY_ADDRESS, or else this machine."""
 
 
 class TrialSettings(Settings):
@@ -91,12 +88,9 @@ class TrialSettings(Settings):
     """
 
     minutes: Annotated[float, Field(gt=0, le=10**6)] | None = None
-    """Maximum minutes per step of a trial, from one evaluation or checkpoint to the next.
-
-    If None, there is no limit.
-    """
+    """Maximum minutes of a trial from one evaluation or checkpoint to the next. If None, no limit."""
     memory: Annotated[str | None, AfterValidator(_check_size), expect('a size as text, e.g. "4GB", or none')] = None
-    """Maximum memory of the process of a trial, without memory-mapped files. If None, there is no limit."""
+    """Maximum memory of a trial's process, without memory-mapped files. If None, no limit."""
 
     @property
     def memory_bytes(self) -> int | None:
@@ -108,42 +102,31 @@ class OutputSettings(Settings):
     """Locations of the results."""
 
     folder: Text | None = None
-    """Folder of the results. If None, it is results/<name of the study>."""
+    """Folder of the results. If None, results/<name of the study>."""
     remote: Text | None = None
-    """Folder or URL of a second copy of the records, from which the study continues on another machine.
-
-    It may be on any file system of fsspec, e.g. s3://bucket/records. If None, runs are saved in the folder only.
-    """
+    """Folder or URL (fsspec, e.g. s3://bucket/records) of a second copy of the records, from which the study continues
+    on another machine."""
     models: KeptModels | None = "best"
-    """Chosen systems' final weights that are kept in the folder, in `models`, for `study.export`.
+    """Final weights of chosen systems that are kept for `study.export`: of the best seed on dev, or of all.
 
-    best: of each system the seed with the best dev score. all: those of all seeds. If None, they are only in the cache,
-    as long as it has room. Weights that training did not change are not kept.
-    """
+    If None, only in the cache, as long as it has room."""
 
 
 class CacheSettings(Settings):
     """Settings of the cache that runs and studies share; no result depends on it."""
 
     folder: Text = "results/.cache"
-    """Folder of the prepared data, the tokens and the frozen features; studies share it."""
+    """Folder of prepared data, tokens and frozen features; studies share it."""
     checkpoints: Text | None = None
-    """Folder or URL of the checkpoints.
-
-    A URL may be on any file system of fsspec, e.g. s3://bucket/stages. If None, it is `stages` in the folder of the
-    cache.
-    """
+    """Folder or URL (fsspec, e.g. s3://bucket/stages) of the checkpoints. If None, `stages` in the cache folder."""
     max_size: Annotated[
         str | None,
         AfterValidator(_check_size),
         expect('a size as text, e.g. "500MB", "20GB" or "1.5 GiB", or none for no limit'),
     ] = "20GB"
-    """Maximum size of all checkpoints. If None, there is no limit.
-
-    The least recently used checkpoints are removed first; those that the study still needs are kept.
-    """
+    """Maximum size of all checkpoints. The least recently used ones that no study needs are removed first."""
     checkpoint_interval: Annotated[float, Field(ge=0)] = 60.0
-    """Maximum seconds of training that a kill may lose. If 0, it loses at most one batch."""
+    """Maximum seconds of training that a kill may lose. If 0, at most one batch."""
 
     @property
     def max_bytes(self) -> int | None:
@@ -155,13 +138,11 @@ class ExpectedSettings(Settings):
     """Expected results of a study file, with which readers and tests compare; they change nothing."""
 
     data: Text | None = None
-    """Data that the study needs. If None, it needs no download."""
+    """Data that the study needs. If None, no download."""
     minutes: PositiveNumber | None = None
-    """Minutes on two cores without a GPU. If None, they have not been measured."""
+    """Measured minutes on two cores without a GPU."""
     scores: dict[str, float] = Field(default={})
-    """Test score of each system, in the metric of the analysis, as measured.
-
-    Another processor or another version of a library may change them by up to .01."""
+    """Measured test score of each system; other processors or versions may change it by up to .01."""
 
 
 class Study(Settings):
@@ -173,23 +154,23 @@ class Study(Settings):
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9-]{1,64}$"), expect("lower-case letters, digits and hyphens, at most 64")
     ]
-    """Name of the study, also of its folder in `results` and of its W&B project, unless other keys say otherwise."""
+    """Name of the study, and by default of its folder in `results` and of its W&B project."""
     plugins: Annotated[
         tuple[Text, ...],
         AfterValidator(lambda names: check_distinct(names) if names else names),
         expect('a list of modules, e.g. ["my_package.my_module"]'),
     ] = ()
-    """Modules that register what the study may choose by name, such as a loss of your own."""
+    """Modules that register further names, such as a loss of your own."""
     trainable: str = DEFAULT_STUDY_TYPE
-    """Name of the trainable. It decides which of the following keys a study has."""
+    """Kind of model. It decides which of the following keys a study has."""
     seeds: Annotated[
         tuple[Seed, ...],
         AfterValidator(check_distinct),
         expect("a list of distinct whole numbers from 0 to 4294967295, at least one, e.g. [1, 2, 3]"),
     ] = (1, 2, 3, 4, 5)
-    """Seeds: every configuration is run once with each of them."""
+    """Every configuration is run once with each seed."""
     variants: tuple[str, ...]
-    """Variants of the trainable, including its baseline."""
+    """Variants with their baselines: the unsmoothed form of each loss."""
     task: SerializeAsAny[BaseTaskSettings]
     model: SerializeAsAny[BaseModelSettings]
     training: SerializeAsAny[BaseTrainingSettings]

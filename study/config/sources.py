@@ -28,7 +28,7 @@ def list_shipped(suites: bool = False) -> dict[str, str]:
 def is_suite_content(data: Mapping[str, Any]) -> bool:
     """Return whether the content of a file is that of a suite: it has a key that no study has.
 
-    A suite whose axes are missing or misspelt is one, so that the message is about them.
+    A suite with missing or misspelt axes is one, so that the message is about them.
     """
     return not data.keys().isdisjoint(("axes", "base", "study"))
 

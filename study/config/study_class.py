@@ -55,7 +55,7 @@ def _make_study_class(trainable: str, plugins: tuple[str, ...]) -> type[Study]:
                 similar = study_type.describe_unknown(name)
                 raise ValueError(f"{similar}; {expected}" if similar else expected + PLUGINS_HINT)
             if (form := study_type.find_baseline(name)) not in values:
-                raise ValueError(f"{form} as well, the baseline of {name}")
+                raise ValueError(f"also {form}, the baseline of {name}")
         return values
 
     fields: dict[str, Any] = {

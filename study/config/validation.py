@@ -24,8 +24,8 @@ def find_config_errors(study: Study) -> list[ConfigError]:
     """Return the inconsistent settings of a study.
 
     Returns:
-        Errors, each with the key, the value, the expectation and the related keys that may have to change instead. Of
-        several errors that involve the same key, only the first is returned, because one value may cause all of them.
+        Errors, each with the key, the value, the expectation and the related keys that may have to change instead. If
+        several errors involve the same key, only the first is returned, because one value may cause all of them.
     """
     errors, involved = list[ConfigError](), set[str]()
     for error in _iter_config_errors(study):

@@ -58,7 +58,7 @@ def register_hosts(nodes: Iterable[Node]) -> None:
 def map_on_cluster(study: Study, function: Callable[..., Answer], arguments: Sequence[tuple[Any, ...]]) -> list[Answer]:
     """Call a function once for each tuple of arguments, as Ray tasks with the resources of a trial.
 
-    A task that is killed is not repeated, since it would then not run beside the others.
+    A task that is killed is not repeated, since it would then not run together with the others.
 
     Returns:
         The results, in the order of the arguments.

@@ -39,7 +39,7 @@ _MAX_TRANSFERS = 16
 class RemoteRecords:
     """Remote copy of the runs, the plan and the report of one study.
 
-    A study of which another process removes files from the copy uploads them again when it is started the next time.
+    If another process removes files from the copy, the next start of the study uploads them again.
 
     Args:
         url: folder or URL of the copy.
@@ -100,7 +100,7 @@ class RemoteRecords:
                 self._upload_evaluation(*self._pending[0])
                 self._pending.popleft()
         except Exception as error:  # the file system's package may raise anything
-            self._pending.rotate(-1)  # one that is refused must not keep the others waiting
+            self._pending.rotate(-1)  # a rejected one must not keep the others waiting
             self._retry_time = time.monotonic() + _RETRY_INTERVAL_S
             self._log_failure(f"{len(self._pending)} evaluation{'s' * (len(self._pending) != 1)}", error)
 
@@ -113,7 +113,7 @@ class RemoteRecords:
         _transfer(self._upload_file, self._list_local(*names, "swept/*.json", "report/**/*"))
 
     def upload_all(self, mode: str) -> None:
-        """Upload what `upload_study` does, the evaluations of which the copy lacks a file, and what W&B has.
+        """Upload what `upload_study` does, the evaluations that lack a file in the copy, and what W&B has.
 
         A run that is finished here and failed in the copy, which therefore has no scores, is one of them.
 

@@ -1,4 +1,4 @@
-"""The runs whose models a study can give away: those of the chosen configuration of a system."""
+"""The runs with models that a study can export: those of the chosen configuration of a system."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -27,7 +27,7 @@ from trainables.utils.errors import MachineError, UserError
 from trainables.utils.files import remove_stale_files, write_folder_atomically, write_json
 
 _CHECKED_PAIRS = 64
-"""Pairs of the test split whose scores an export is checked by."""
+"""Number of test pairs that an export is checked with."""
 _TOLERANCE = 1e-4
 """Largest difference of a score from the study's, in standard deviations of the study's scores, if both were computed
 in fp32 on a processor."""
@@ -142,7 +142,7 @@ class ScoreCheck(NamedTuple):
 
     @property
     def is_passed(self) -> bool:
-        """True if the difference is rounding of fp32. Documents whose scores differ by more then keep their order."""
+        """True if the difference is rounding of fp32. Documents with larger differences of scores keep their order."""
         return self.difference <= max(_TOLERANCE * self.spread, _ROUNDING * max(1.0, self.largest))
 
 

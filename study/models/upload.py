@@ -64,7 +64,7 @@ def log_artifacts(study: Study, runs: Sequence[ChosenRun], folders: Sequence[Pat
     """Log each model as an artifact of type "model" in the W&B run that trained it.
 
     Args:
-        study: the study, which tracks online and whose runs are on the server.
+        study: the study, which tracks online and has its runs on the server.
         runs: the runs of the models.
         folders: folder of each model.
 

@@ -27,7 +27,7 @@ def load_final_weights(study: Study, run: ChosenRun, trial: TrialSpec, log: Call
     Args:
         study: the study.
         run: the run.
-        trial: its trial, whose data is prepared.
+        trial: its trial, with prepared data.
         log: called with a line for each step that takes time, and for each damaged file.
 
     Raises:
@@ -76,7 +76,7 @@ def _check_environment(run: ChosenRun) -> None:
 
 
 def _train(study: Study, trial: TrialSpec, log: Callable[[str], None]) -> dict[str, Tensor]:
-    """Train a run in this process, and first the run whose difficulty scores it needs."""
+    """Train a run in this process, and before it the run that gives its difficulty scores."""
     specification = trial.specification
     curriculum = specification.curriculum
     if curriculum and curriculum.scorer and (record := read_run_record(study.folder, curriculum.scorer)):

@@ -174,7 +174,7 @@ def register_plan(
 
 
 def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) -> None:
-    """Check that a start of the study would not be refused because of what its folder contains. Writes nothing.
+    """Check that a start of the study would not fail because of what its folder contains. Writes nothing.
 
     What is resolved only when a study starts counts as unchanged: an automatic precision and the file of word vectors.
 

@@ -1,8 +1,8 @@
 """Queue of trials: pending and running, and which one to start next.
 
 The time of a decision does not grow with the number of pending trials. They are in heaps: two for each system, of the
-trials that would wait for a running one and of the others. A trial whose priority changes is put into a heap again. Its
-older places are skipped.
+trials that would wait for a running one and of the others. A trial with a changed priority is put into a heap again,
+and its older places are skipped.
 """
 
 from collections import Counter, defaultdict
@@ -31,7 +31,7 @@ class _QueuedTrial(NamedTuple):
 
     @property
     def searched_system(self) -> str | None:
-        """System whose search rounds count for the priority; None for a run that does not train."""
+        """System with the search rounds that count for the priority; None for a run that does not train."""
         return self.request.labels["variant"] if self.checkpoints else None
 
 
@@ -44,7 +44,7 @@ class _Place(NamedTuple):
 
 
 _HeapKey = tuple[str | None, bool]
-"""System whose search rounds count, and whether the trial would wait for a running one."""
+"""System with the search rounds that count, and whether the trial would wait for a running one."""
 
 
 class TrialQueue:

@@ -30,7 +30,7 @@ class BaseScheduler(ABC):
         count_rounds_left: returns the number of remaining search rounds of a system, by its name.
 
     Attributes:
-        scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
+        scorer: configuration of the scoring run. Its model computes the difficulty scores that need one.
         make_labels: returns the W&B config of a run, from its configuration and its specification.
     """
 

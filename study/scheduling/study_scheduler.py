@@ -160,7 +160,7 @@ class StudyScheduler(BaseScheduler):
         }
 
     def list_models_to_keep(self) -> list[tuple[str, RunSpec]]:
-        """Return the systems and runs whose final weights the study's folder lacks, see `output.models`.
+        """Return the systems and runs with final weights that the study's folder lacks, see `output.models`.
 
         They are finished runs of the configurations that are chosen at present.
         """
@@ -301,8 +301,8 @@ class StudyScheduler(BaseScheduler):
     def _reach_next_group(self) -> bool:
         """Look at the test scores of a sequential confirmation, and return whether a later group of seeds is reached.
 
-        A restarted study reaches its last group at once. None follows if everything is decided, or if a run failed,
-        whose comparisons cannot be decided.
+        A restarted study reaches its last group at once. None follows if everything is decided, or if a run
+        failed, because its comparisons cannot be decided.
         """
         if self._plan is None or self._plan.group_size is None:
             return False

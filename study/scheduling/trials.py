@@ -110,7 +110,7 @@ class ConfigurationFactory:
         plan_hash: hash of the plan, a label of every run.
 
     Attributes:
-        scorer: configuration of the scoring run, whose model computes the difficulty scores that need one.
+        scorer: configuration of the scoring run. Its model computes the difficulty scores that need one.
     """
 
     def __init__(self, study: Study, resolved: ResolvedInputs, plan_hash: str) -> None:

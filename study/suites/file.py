@@ -38,7 +38,7 @@ class SuiteFile(Settings):
     ]
     """Name of the suite, of its folder in `results`, and of its W&B project unless other keys say otherwise."""
     base: Text | None = None
-    """Shipped study, or study file relative to the suite file, whose settings all studies have.
+    """Shipped study, or study file relative to the suite file. All studies have its settings.
 
     Its name, output, W&B project and expectations are those of the base alone."""
     study: _TABLE = Field(default={})
@@ -55,11 +55,11 @@ class SuiteFile(Settings):
     ] = ()
     """Combinations that are left out: those that have all labels of one of these tables."""
     columns: Text | None = None
-    """Axis whose values are the columns of the report's tables, and over which it averages.
+    """Axis with the values that are the columns of the report's tables; it averages over them.
 
     If None, `task` if there is such an axis, else the first one."""
     published: Text | None = None
-    """Table of published results that the report shows beside the measured ones; see `study/studies/published`."""
+    """Table of published results that the report shows next to the measured ones; see `study/studies/published`."""
     expected: SuiteExpectations = SuiteExpectations()
     """Needs of the suite."""
 

@@ -104,7 +104,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         lines.append(f"needs: {expected['data']}")
     lines.append("studies that share a run or its first segment train it once; the totals count it for each of them")
     if preview["published"]:
-        lines.append(f"published results beside the measured ones: {preview['published']}")
+        lines.append(f"published results next to the measured ones: {preview['published']}")
     return [*lines, "for the systems of one study: --dry-run --study KEY"]
 
 

@@ -1,6 +1,6 @@
-"""Reads published results, which the report of a suite shows beside the measured ones.
+"""Reads published results, which the report of a suite shows next to the measured ones.
 
-They are in TOML files in `study/studies/published` or beside the suite file, one file a paper and one table a result:
+They are in TOML files in `study/studies/published` or next to the suite file, one file a paper and one table a result:
 
     [table-2]
     source = "Penha and Hauff (2021), Table 2"
@@ -43,7 +43,7 @@ class _ScoreInFile(Settings):
         return self
 
     def summarize(self, scale: float) -> PublishedScore:
-        """Return mean and sd in units of the metric, of which `scale` is the factor to the figures of the file."""
+        """Return mean and sd in units of the metric; `scale` is the factor from these to the figures of the file."""
         mean = statistics.fmean(self.runs) if self.runs else self.mean
         sd = statistics.stdev(self.runs) if len(self.runs) > 1 else self.sd
         assert mean is not None
@@ -69,7 +69,7 @@ def read_published(name: str, source: str) -> PublishedResults:
     """Read a table of published results, and return them in units of the metric.
 
     Args:
-        name: FILE.TABLE, e.g. wsls-2021.table-2. The file is beside the suite file or in `study/studies/published`.
+        name: FILE.TABLE, e.g. wsls-2021.table-2. The file is next to the suite file or in `study/studies/published`.
         source: the suite file.
 
     Raises:
@@ -80,12 +80,12 @@ def read_published(name: str, source: str) -> PublishedResults:
         0.595
     """
     stem, _, table = name.partition(".")
-    beside = Path(os.path.expanduser(source)).parent / f"{stem}.toml"
-    paths = [path for path in (beside, FOLDER / f"{stem}.toml") if path.is_file()]
+    own = Path(os.path.expanduser(source)).parent / f"{stem}.toml"
+    paths = [path for path in (own, FOLDER / f"{stem}.toml") if path.is_file()]
     place, tables = f"{source}: published", _read_tables(paths[0], f"{source}: published") if paths else {}
     if table not in tables:
         shipped = [f"{path.stem}.{key}" for path in sorted(FOLDER.glob("*.toml")) for key in _read_tables(path, place)]
-        raise UserError(place, repr(name), f"one of {', '.join(shipped)}, or FILE.TABLE of a file beside the suite")
+        raise UserError(place, repr(name), f"one of {', '.join(shipped)}, or FILE.TABLE of a file next to the suite")
     try:
         parsed = PublishedTable.model_validate(tables[table])
         scores = {

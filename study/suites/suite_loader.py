@@ -1,4 +1,4 @@
-"""Reads a suite: a base and axes of overrides, whose product are the studies of the suite."""
+"""Reads a suite: a base and axes of overrides. The product of the axes are the studies of the suite."""
 
 import os
 import re
@@ -250,7 +250,7 @@ def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
                 found = f"{_show(own)} in {each.key}, {_show(expected)} in {first.key}"
                 raise UserError(f"{source}: {name}", found, "the same in all studies")
         if each.study.search.hours is not None:
-            expected = "none in a suite, whose studies share the machines; search.gpu_hours counts those of one study"
+            expected = "none in a suite (its studies share the machines); search.gpu_hours counts those of one study"
             raise UserError(f"{source}: search.hours", each.study.search.hours, expected)
 
 
@@ -293,7 +293,7 @@ def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) 
 
 
 def _load_recorded_study(folder: Path, overrides: Sequence[str]) -> Study:
-    """Return the study whose results are in a folder. Its cache is the one next to the folder, if there is one."""
+    """Return the study that has its results in a folder. Its cache is the one next to the folder, if there is one."""
     file = folder / STUDY_FILE
     if not file.is_file():
         expected = "a folder of results of one study; rerun a study to write the file, or give its name"

@@ -195,7 +195,7 @@ class WandbLogger:
                 failure = reply if "failed" in reply else None
                 if failure is None:
                     self._mark_done(reply)
-        finally:  # otherwise `flush` would wait forever for a process whose replies nobody reads
+        finally:  # otherwise `flush` would wait forever for replies that nobody reads
             process.wait()
             with self._lock:
                 self._process = None

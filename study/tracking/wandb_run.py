@@ -113,7 +113,7 @@ class WandbRun:
             offline_files.wait_until_written(file)
 
     def _wait_for_server(self, payload: RunPayload) -> None:
-        """Wait until the server has everything: the client reports success even if rows were refused."""
+        """Wait until the server has everything: the client reports success even if the server rejected rows."""
         deadline, run = time.monotonic() + _CONFIRM_TIMEOUT_S, self._run
         expected = self.n_logged - 1, "failed" if payload.is_failed else "finished"
         while (actual := _fetch_step_and_state(f"{run.entity}/{run.project}/{run.id}")) != expected:

@@ -108,7 +108,7 @@ def _build_hyperparameter_panels(study: Study) -> list[wr.PanelTypes]:
 def _build_smoothing_panels(study: Study) -> list[wr.PanelTypes]:
     """Return panels of the metric against the smoothing strength, or none if the study has curricula.
 
-    The baseline has strength 0. Systems with a curriculum have it as well, so the panels could not
+    The baseline has strength 0. Systems with a curriculum have it, too, so the panels could not
     separate them from the baseline.
     """
     if study.curriculum.variants:

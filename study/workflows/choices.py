@@ -66,9 +66,13 @@ class Choice(NamedTuple):
         settings: type[Settings] = found if isinstance(found, type) else Settings
         return settings
 
-    def format_keys(self, names: Iterable[str], mark: str = "") -> str:
-        """Return the keys of these options, separated by commas, between marks."""
-        return ", ".join(f"{mark}{self.table}.{name}{mark}" for name in names)
+    def format_keys(self, names: Iterable[str]) -> str:
+        """Return the keys of these options, separated by commas."""
+        return ", ".join(f"{self.table}.{name}" for name in names)
+
+    def is_study_key(self, key: str) -> bool:
+        """Return True if the key of an option is a field of the table, and not a setting of single entries."""
+        return key.rpartition(".")[2] in self.settings.model_fields
 
     def list_options(self) -> list[Option]:
         """Return every option once, those of all entries last.
@@ -178,27 +182,37 @@ def format_page() -> str:
 def _iter_page_lines() -> Iterator[str]:
     yield "# What a study can choose by name"
     yield ""
-    yield "`python -m study.run --list` prints the same. `make docs` writes this page from the registries."
+    yield "From the registries, by `make docs`; `python -m study.run --list` prints the same."
     for choice in CHOICES:
         keys = ", ".join(f"`{key}`" for key in choice.keys)
         yield from ("", f"## {choice.title.capitalize()}", "", f"Set by {keys}. {choice.note}".rstrip(), "")
         yield from ("| name | | options | source |", "| --- | --- | --- | --- |")
         for entry in choice.registry.entries:
-            options = choice.format_keys(_list_own_options(entry), "`")
+            options = _link_options(choice, _list_own_options(entry))
             yield f"| `{entry.name}` | {entry.line} | {options} | {entry.source} |"
-        if listed := choice.list_options():
+        own = [option for option in choice.list_options() if not choice.is_study_key(option.key)]
+        if own:
             yield from ("", "| option | default | |", "| --- | --- | --- |")
-            yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in listed)
+            yield from (f"| `{option.key}` | `{option.default}` | {option.meaning} |" for option in own)
         if choice.registry.options:
-            text = f"Options of all of them: {choice.format_keys(choice.registry.options, '`')}."
-            yield from ("", textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
+            yield from ("", f"Options of all of them: {_link_options(choice, choice.registry.options)}.")
     for name in STUDY_TYPES:
         rows = get_study_type(name).variants
-        columns = ["distribution", "schedule", *(["loss"] if any(row.loss for row in rows.values()) else [])]
-        yield from ("", f"## Variants of {name}", "", f"| variant | {' | '.join(columns)} |")
-        yield "| --- " * (1 + len(columns)) + "|"
+        losses = dict.fromkeys(row.loss for row in rows.values())
+        table: dict[tuple[str, str], dict[str | None, str]] = {}
         for label, row in rows.items():
-            yield f"| `{label}` | {' | '.join(f'`{getattr(row, column)}`' for column in columns)} |"
+            table.setdefault((row.distribution, row.schedule), {})[row.loss] = label
+        header = ("distribution", "schedule", *(f"`{loss}`" if loss else "variant" for loss in losses))
+        yield from ("", f"## Variants of {name}", "", f"| {' | '.join(header)} |", "| --- " * len(header) + "|")
+        for kind, labels in table.items():
+            cells = [*kind, *(labels.get(loss, "") for loss in losses)]
+            yield f"| {' | '.join(f'`{cell}`' if cell else '' for cell in cells)} |"
+
+
+def _link_options(choice: Choice, names: Iterable[str]) -> str:
+    """Return the keys of options, each linked to its row in the page of all keys if it has one."""
+    keys = [f"{choice.table}.{name}" for name in names]
+    return ", ".join(f"[`{key}`](configuration.md#{key})" if choice.is_study_key(key) else f"`{key}`" for key in keys)
 
 
 def _format_default(default: object) -> str:

@@ -17,7 +17,7 @@ def clean_up_study(study: Study) -> None:
     """Remove what killed processes left behind in the study's folder and in the cache.
 
     These are temporary files of dead processes, among them crash reports of trials that were killed with their driver.
-    Preparations of data that were stopped and not continued for a week are removed as well.
+    Preparations of data that were stopped and not continued for a week are also removed.
     """
     for folder in {study.folder, study.cache_folder}:
         remove_stale_files(folder, recursive=True)

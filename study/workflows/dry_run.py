@@ -59,13 +59,13 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
             (in words; None without), model, seeds, confirm_seeds, group_size, systems (one row for each), runs,
             training, instances (bounds), sampler, round_size, pruning, budgets, data, queries, overlaps, records, cost
-            (hours), metric, detectable, families (of the plan's comparisons), problems (for which a start on this
-            machine would be refused) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the study
+            (hours), metric, detectable, families (of the plan's comparisons), problems (that would stop a start on
+            this machine) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the study
             chooses nothing).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
-            for its evaluations; the study does not fit its prepared data; or a start would be refused, because the
+            for its evaluations; the study does not fit its prepared data; or the study cannot start, because its
             folder has results of other settings or other data. With `estimate_cost`, also if the task or the model is
             not what the study says.
     """
@@ -253,7 +253,7 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
         size = f"about {effect:.4f}" if is_possible else "above the largest possible gain"
         effect_text = f"{size} with 80 % power, from the report"
     lines.append(f"minimum detectable effect: {effect_text}")
-    return lines + [f"a start here would be refused: {problem}" for problem in preview["problems"]]
+    return lines + [f"a start here would fail: {problem}" for problem in preview["problems"]]
 
 
 def _format_family(family: PlannedFamily) -> str:

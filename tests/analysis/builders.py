@@ -176,7 +176,7 @@ def scores(split: str, queries: int, quality: float, seed: int, candidates: int 
 
 
 def queries_of(dev: int = 40, test: int = 60) -> pd.DataFrame:
-    """What is known of the queries of `scores`, in no order."""
+    """Known properties of the queries of `scores`, in no order."""
     rng = np.random.default_rng(19)
     frames = []
     for split, count in (("dev", dev), ("test", test)):
@@ -259,13 +259,13 @@ def write_records(
 
 
 def analyse(folder: Path, runs: list[Made], queries: pd.DataFrame | None = None, **changes: Any) -> ReportData:
-    """Write the records of a study whose plan has these changes, and analyse them."""
+    """Write the records of a study with these changes of its plan, and analyse them."""
     write_records(folder, plan_of(runs, **changes), runs, queries=queries)
     return build_report_data(read_records(folder))
 
 
 def report_of(folder: Path, runs: list[Made], **changes: Any) -> Report:
-    """Write the records of a study whose plan has these changes, and its report, to study and report in a folder."""
+    """Write the records of a study with these changes of its plan, and its report, to study and report in a folder."""
     write_records(folder / "study", plan_of(runs, **changes), runs)
     return write_texts(read_records(folder / "study"), folder / "report")
 
@@ -278,7 +278,7 @@ def write_texts(results: Results, folder: Path) -> Report:
 
 
 def content_of(results: Results) -> tuple[object, ...]:
-    """What every source of a study gives: records know neither the runs that still train nor a server's address."""
+    """Content of every source of a study: records know neither the runs that still train nor a server's address."""
     queries = None if results.queries is None else results.queries.to_csv()
     runs = [(run.id, run.config, run.summary, run.history) for run in results.runs]
     return results.plan, results.plan_hash, runs, results.search, queries, results.statistics, results.setup

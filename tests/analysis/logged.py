@@ -58,7 +58,7 @@ def log_study(
     queries: pd.DataFrame | None = None,
     statistics: dict[str, Any] | None = None,
 ) -> None:
-    """Logs a study as it stands in W&B, many runs at a time, with what it does beside them and a sweep's agent."""
+    """Logs a study as it stands in W&B, many runs at a time, with what it does next to them and a sweep's agent."""
     common, key = {"study": plan["study"], "plan_hash": hash_json(plan)}, hash_json(plan)
     kept = {} if statistics is None else {"data_statistics": statistics}
     log(project, folder, f"plan-{key}", "plan", {**common, "plan": plan, "setup": SETUP, **kept})

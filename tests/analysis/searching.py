@@ -86,7 +86,7 @@ def searched(
 
 
 def told(runs: Sequence[Made]) -> dict[str, Any]:
-    """What a search of T-LS may have been told, the runs of its proposals but the winner's left out."""
+    """Observations that a search of T-LS may have had; only the winner keeps its runs."""
     winner = next(run.configuration for run in runs if run.variant == "T-LS")
     proposals = []
     for number, values in enumerate(_spread(14, np.random.default_rng(5))):

@@ -1,4 +1,4 @@
-"""What a reader must know before comparing a table: protocol, precision, noise, teacher, machine, lost text."""
+"""Cautions before a table is compared: protocol, precision, noise, teacher, machine, lost text."""
 
 import json
 import re
@@ -73,8 +73,10 @@ def test_every_form_of_the_report_says_that_training_labels_were_wrong(tmp_path:
         assert (r"Trained with label noise: 20 \% of the labels are flipped." in captions) == bool(times)
 
 
-def test_the_report_names_the_teacher_whose_scores_were_learned(tmp_path: Path) -> None:
-    told = "LS learned the scores of a teacher (task.teacher, a file whose SHA-256 begins with 0123456789abcdef), "
+def test_the_report_names_the_teacher_of_the_scores(tmp_path: Path) -> None:
+    told = (
+        "LS learned the scores of a teacher (task.teacher, a file with a SHA-256 that begins with 0123456789abcdef), "
+    )
     assert all(told not in text for text in _texts(report_of(tmp_path, study_runs(grid=False))))
     _change_ls(tmp_path / "study", "variant", teacher="0123456789abcdef")
     report = write_again(tmp_path)
@@ -91,7 +93,7 @@ def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
         assert "1300 of 1300 sentences (100.0 %) lose text to model.max_length = 40." in text
 
 
-def test_the_report_names_the_machine_whose_digits_it_has(tmp_path: Path) -> None:
+def test_the_report_names_the_machine_of_its_digits(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
     kind = "cpu, x86_64-Vendor-avx2, trained in fp32, scored in fp32, 1 thread a trial, torch 2.13.0"
     for text in _texts(report_of(tmp_path, runs))[1:]:

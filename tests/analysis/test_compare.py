@@ -126,7 +126,7 @@ def test_with_one_seed_only_new_queries_are_asked_about() -> None:
 
 
 def test_seeds_that_are_copies_of_each_other_count_as_one() -> None:
-    """Copies say nothing about new seeds. Against a system whose seeds differ they are paired with them."""
+    """Copies say nothing about new seeds. Against a system with different seeds they are paired with them."""
     frame = made()
     copied = frame.copy()
     for name in ("BERT", "LS"):
@@ -183,7 +183,7 @@ def test_pooled_seeds_are_chosen_by_an_option_and_described(tmp_path: Path) -> N
     ]
 
 
-def test_a_test_in_vain_is_said_beside_its_p_value() -> None:
+def test_a_test_in_vain_is_said_next_to_its_p_value() -> None:
     settings = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
     few, enough = (format_result(compare(made(seeds=count), ["BERT"], settings)) for count in (5, 9))
     lines = re.findall(
@@ -227,12 +227,12 @@ def test_a_mistake_gets_one_line(
     assert told.err.count("\n") == 1
 
 
-def test_baselines_without_others_are_refused() -> None:
+def test_baselines_without_others_are_an_error() -> None:
     with pytest.raises(UserError, match="expected a system to compare with them"):
         compare(made(), ["BERT", "LS", "T-LS"])
 
 
-def test_names_are_names_whatever_they_look_like(tmp_path: Path) -> None:
+def test_names_that_look_like_numbers_are_names(tmp_path: Path) -> None:
     rows = [
         f"{name},{seed},{value}" for name in ("None", "A ", "nan") for seed, value in ((1, 0.1), (2, 0.3), (3, 0.2))
     ]

@@ -120,7 +120,7 @@ def test_an_incomplete_searched_configuration_is_named(tmp_path: Path) -> None:
     assert note.endswith("is incomplete: seed 3 is missing")
 
 
-def test_two_tested_configurations_of_a_variant_are_refused_unless_one_is_complete(tmp_path: Path) -> None:
+def test_two_tested_configurations_of_a_variant_are_an_error_unless_one_is_complete(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
     extra = [Made("LS", seed, 1.4, 0.4, tested=True) for seed in (1, 2, 3)]
     for run in extra:
@@ -166,7 +166,7 @@ def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> No
     assert "Configurations, on dev" not in render_text(build_document(analysis))
 
 
-def test_a_folder_with_records_is_read_from_these_whatever_offline_files_lack(study: Path) -> None:
+def test_a_folder_with_records_is_read_from_these_although_offline_files_lack_some(study: Path) -> None:
     expected, first = read_records(study), read_wandb_files(study).runs[0]
     for part in (study / "wandb").glob(f"offline-run-*-{first.id}*"):
         shutil.rmtree(part)

@@ -1,4 +1,4 @@
-"""Recorded ratios: what fell by more than a tenth since is named, whatever else changed."""
+"""Recorded ratios: what fell by more than a tenth since is named, also if other things changed."""
 
 import json
 from pathlib import Path

@@ -58,7 +58,7 @@ def make_encoder(path: Path, **settings: int) -> Transformer:
 
 
 def assert_gradients_equal(found: dict[str, Tensor], expected: nn.Module, tolerance: float) -> None:
-    """Relative to the largest gradient, since some gradients are 0 but for rounding."""
+    """Relative to the largest gradient, since some gradients are 0 except for rounding."""
     names = {name: parameter.grad for name, parameter in expected.named_parameters()}
     largest = max(gradient.abs().max().item() for gradient in names.values() if gradient is not None)
     for name, gradient in names.items():
@@ -375,7 +375,7 @@ def test_word_vectors_are_the_input_embeddings(models, kind):
     np.testing.assert_array_equal(values[0], expected.detach().numpy())
 
 
-def test_an_unknown_architecture_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_an_unknown_architecture_is_an_error_in_one_line(tmp_path: Path) -> None:
     from transformers import GPT2Config, GPT2Model
 
     GPT2Model(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=1)).save_pretrained(tmp_path)

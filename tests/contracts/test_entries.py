@@ -85,7 +85,7 @@ def test_every_listed_name_can_be_chosen(section: Choice) -> None:
 
 @every_section
 @pytest.mark.parametrize("name", ["", "unknown"])
-def test_another_name_is_refused_with_those_of_the_registry(section: Choice, name: str) -> None:
+def test_another_name_is_an_error_with_those_of_the_registry(section: Choice, name: str) -> None:
     with pytest.raises(Exception, match=r"one of|expected") as refused:
         CHOOSE[section.title](name)
     for entry in section.registry.entries:
@@ -137,13 +137,15 @@ def test_the_list_and_the_page_have_every_entry(section: Choice, entry: Entry, l
 
 
 @every_section
-def test_the_list_and_the_page_have_every_option_with_its_default(
+def test_the_list_has_every_option_with_its_default_and_the_page_links_it_or_has_it(
     section: Choice, listed: list[str], page: str
 ) -> None:
     text = " ".join(" ".join(listed).split())
     for option in section.list_options():
         assert f"{option.key} = {option.default}: {option.meaning}" in text
-        assert f"| `{option.key}` | `{option.default}` | {option.meaning} |" in page
+        link = f"[`{option.key}`](configuration.md#{option.key})"
+        row = f"| `{option.key}` | `{option.default}` | {option.meaning} |"
+        assert (link if section.is_study_key(option.key) else row) in page
 
 
 def test_the_page_is_up_to_date(page: str) -> None:

@@ -50,7 +50,7 @@ def alone(one: Measure, scores: np.ndarray, relevant: np.ndarray, lengths: np.nd
 
 
 @pytest.mark.parametrize("name", PER_QUERY)
-def test_lists_are_judged_one_by_one_whatever_their_length(name: str) -> None:
+def test_lists_of_any_length_are_judged_one_by_one(name: str) -> None:
     one = get_measure(name)
     lengths = np.full(7, 4) if one.required_candidates else np.array([3, 1, 7, 3, 12, 1, 2])
     pairs = lists(lengths)
@@ -129,7 +129,7 @@ def test_each_metric_reads_its_labels() -> None:
         *("R@0", "R@", "P@01", "P", "MRR@-1", "Judged", "Judged@1000000"),
     ],
 )
-def test_other_names_are_refused_and_the_known_ones_told(name: str) -> None:
+def test_other_names_are_an_error_and_the_known_ones_told(name: str) -> None:
     with pytest.raises(
         ValueError, match=r"is not a metric; expected one of R<n>@<k>, R@<k>, P@<k>, nDCG@<k>, MAP, MRR, MRR@<k>"
     ):

@@ -70,6 +70,6 @@ def test_a_root_of_any_degree_is_known() -> None:
 
 @pytest.mark.parametrize("wrong", [(-1, 10, 0.3), (1, 0, 0.3), (1, 10, 0.0), (1, 10, 1.1)])
 @pytest.mark.parametrize("name", [*PACING, "root_3"])
-def test_what_makes_no_sense_is_refused(name: str, wrong: tuple[float, float, float]) -> None:
+def test_what_makes_no_sense_is_an_error(name: str, wrong: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="expected step"):
         PACING[name](*wrong)

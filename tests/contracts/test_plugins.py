@@ -58,7 +58,7 @@ def write(folder: Path, code: str, name: str = "mine", **loaded: bool) -> str:
 
 
 def get_message(*overrides: str) -> str:
-    """Return what a study with these overrides is refused with."""
+    """Return the error of a study with these overrides."""
     with pytest.raises(UserError) as refused:
         load_study("quick", overrides)
     assert "\n" not in str(refused.value)
@@ -288,7 +288,7 @@ def test_a_smoothing_that_says_nothing_for_a_loss_has_no_variant_with_it(plugins
         ("'triangular', 'linear'", "the distribution 'triangular'; expected one of none, uniform"),
     ],
 )
-def test_a_variant_whose_row_is_wrong_is_one_line(plugins: Path, row: str, told: str) -> None:
+def test_a_variant_with_a_wrong_row_is_one_line(plugins: Path, row: str, told: str) -> None:
     code = register("trainables.smoothing.schedules.VARIANTS", "X-LS", f"Variant({row})", VARIANT)
     assert get_message(write(plugins, code)).startswith(f"trainables.rankers, variant X-LS: {told}")
 

@@ -37,7 +37,7 @@ def test_the_names_that_are_listed_are_names() -> None:
 @pytest.mark.parametrize(
     "name", ["", "power_n", "power_", "floor:", "floor", "Absolute", "absolute ", None, 3, ["absolute"]]
 )
-def test_any_other_name_is_refused_with_the_names(name: object) -> None:
+def test_any_other_name_is_an_error_with_the_names(name: object) -> None:
     with pytest.raises(ValueError, match=r"^one of absolute, power_n, floor:ID; "):
         POWERS.check_name(name)
     if isinstance(name, str):
@@ -46,7 +46,7 @@ def test_any_other_name_is_refused_with_the_names(name: object) -> None:
             POWERS[name]
 
 
-def test_a_name_whose_parameters_make_no_sense_is_a_key_error() -> None:
+def test_a_name_with_senseless_parameters_is_a_key_error() -> None:
     with pytest.raises(KeyError, match="k at most n"):
         METRICS["R5@10"]
 

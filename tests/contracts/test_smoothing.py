@@ -74,7 +74,7 @@ def test_wsls_mixes_with_the_weak_label_or_a_half():
         ([0, 0], [0.5, -0.1], r"weak labels must be in \[0, 1\] but got -0.1"),
     ],
 )
-def test_weak_labels_that_give_no_distribution_are_refused(labels, weak_labels, message):
+def test_weak_labels_that_give_no_distribution_are_an_error(labels, weak_labels, message):
     with pytest.raises(ValueError, match=message):
         smooth_by_weak_labels(np.array(labels), np.array(weak_labels))
 

@@ -48,7 +48,7 @@ def find_previews(blocks: list[Block]) -> dict[Block, str]:
 
 
 def is_printed(shown: str, output: str) -> bool:
-    """True if a program prints the lines that a page shows, of which "..." stands for anything."""
+    """True if a program prints the lines that a page shows; "..." in them stands for anything."""
     pattern = ".*".join(map(re.escape, shown.split("...")))
     return re.search(f"^{pattern}$", output, re.DOTALL | re.MULTILINE) is not None
 

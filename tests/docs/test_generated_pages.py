@@ -37,7 +37,7 @@ def rows() -> dict[str, dict[str, list[str]]]:
             owners = [name for name in STUDY_TYPES if f"`{name}`" in line] or list(STUDY_TYPES)
         elif line.startswith("Only a study with"):
             owners = [name for name in STUDY_TYPES if f'"{name}"' in line]
-        elif match := re.match(r"\| `([\w.-]+)`\{ #\1 \}", line):
+        elif match := re.match(r"\| `([\w.-]+)`\{#\1\}", line):
             for name in owners:
                 assert match[1] not in found[name]
                 found[name][match[1]] = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -47,7 +47,7 @@ def rows() -> dict[str, dict[str, list[str]]]:
 def known_keys(trainable: str) -> set[str]:
     """Every key that a study of the trainable reads, without tables and variants."""
     known = _iter_known_keys(get_study_class(trainable))
-    named = ("search.n_configurations.", "search.schedule_settings.")  # tables whose entries a user names
+    named = ("search.n_configurations.", "search.schedule_settings.")  # tables with entries that a user names
     fields = [field for field in known if not field.startswith(named)]
     tables = {field.rpartition(".")[0] for field in fields}
     unused = "" if get_study_type(trainable).has_curricula else "curriculum."

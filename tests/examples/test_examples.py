@@ -277,7 +277,7 @@ def test_an_own_evaluation_of_records_agrees_with_the_report(place, trained):
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_records_of_a_sentence_encoder_are_evaluated_as_well(place):
+def test_the_records_of_a_sentence_encoder_are_also_evaluated(place):
     run(place, "-m", "study.run", "examples/own_text/sentences/study.toml", "tracking.mode=disabled")
     folder = place / "results" / "own-sentences"
     metric, own = run(place, "examples/load_results.py", str(folder)).split("Own evaluation of every run\n")

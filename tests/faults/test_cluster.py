@@ -1,4 +1,4 @@
-"""A study submitted as a job to a cluster of two nodes, one of which is killed in the middle."""
+"""A study submitted as a job to a cluster of two nodes. One node is killed in the middle."""
 
 import json
 import os
@@ -112,7 +112,7 @@ class Cluster:
         return "".join(path.read_text(encoding="utf-8", errors="replace") for path in paths)
 
     def stop(self) -> None:
-        """Ends whatever this cluster has started."""
+        """Ends everything that this cluster has started."""
         for process in list(self._started):
             self._started |= tree(process.number) if process in processes() else set()
         for process in self._started & processes().keys():

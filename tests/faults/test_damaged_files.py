@@ -1,7 +1,7 @@
 """Files of a cache and of a study's folder that are damaged, gone or not to be read: the same bytes in the end.
 
-Starting over a damaged cache, resuming in a damaged folder, and damage while a study runs: each is made good, or told
-in one line with its remedy, after which the same command makes it good. Never another number.
+Starting over a damaged cache, resuming in a damaged folder, and damage while a study runs: each is
+repaired, or reported in one line with a remedy that lets the same command repair it. Never another number.
 """
 
 import json
@@ -100,7 +100,7 @@ def test_each_kind_of_file_of_a_study_is_made_good_alone(finished_study, copy, k
 
 @pytest.mark.parametrize("kind", ["wandb/offline-run-*/run-*.wandb", "wandb/scores/*.parquet"])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_without_them(
+def test_damaged_files_of_wandb_are_an_error_or_completed_and_written_again_without_them(
     finished_study, copy, kind, damage
 ):
     for path in some(copy / "study", [kind], every=3):
@@ -116,7 +116,7 @@ def test_damaged_files_of_wandb_are_refused_or_completed_and_written_anew_withou
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_plan_is_refused_and_never_declared_anew(finished_study, copy, damage):
+def test_a_damaged_plan_is_an_error_and_never_declared_again(finished_study, copy, damage):
     plan = copy / "study" / "plan.json"
     kept = plan.read_bytes()
     DAMAGES[damage](plan)

@@ -128,7 +128,7 @@ def test_a_cache_that_is_full_stops_a_study_and_leaves_no_trace(finished_study, 
     assert proposals(tmp_path) == proposals(finished_study[0])
 
 
-def test_a_folder_that_takes_nothing_is_refused_at_once(attempts):
+def test_a_folder_that_takes_nothing_is_an_error_at_once(attempts):
     locked, room = attempts["locked"], attempts["room"]
     assert locked.status == 1
     (line,) = locked.err.splitlines()

@@ -1,4 +1,4 @@
-"""A study whose driver is interrupted and killed again and again ends as one that was left alone."""
+"""A study with a driver that is interrupted and killed again and again ends as one that was left alone."""
 
 import json
 import os
@@ -113,7 +113,7 @@ def test_no_finished_run_is_repeated(disturbed):
         assert {name: after[name] for name in before} == before
 
 
-def test_no_configuration_is_proposed_twice_and_none_beside_the_undisturbed_ones(disturbed):
+def test_no_configuration_is_proposed_twice_and_none_next_to_the_undisturbed_ones(disturbed):
     found = configurations(disturbed.place)
     assert found == configurations(disturbed.reference)
     assert Counter(variant for variant, *_ in found) == {

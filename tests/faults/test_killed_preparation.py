@@ -1,6 +1,6 @@
 """A preparation that is killed goes on from its finished parts, and leaves neither processes nor half files.
 
-What was damaged meanwhile is made anew.
+What was damaged meanwhile is made again.
 """
 
 import hashlib

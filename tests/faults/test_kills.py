@@ -45,7 +45,7 @@ def test_kills_at_random_moments_change_no_bit(world, fresh):
         (work,) = begin(trial)
         work.wait(lambda work=work: work.start.value >= 0)
         assert work.start.value >= before
-        assert work.start.value >= last - BATCH_SIZE  # at most the batch whose checkpoint was not whole yet
+        assert work.start.value >= last - BATCH_SIZE  # at most the batch without a whole checkpoint
         if number % 2:
             work.wait(lambda work=work: work.seen.value >= work.start.value + 2 * BATCH_SIZE)
             work.wait(lambda work=work: writing(work, trial))

@@ -1,7 +1,8 @@
 """The memory and the open files of a driver and of its worker do not grow with the number of runs.
 
-Two studies of more than 400 real runs, by the real command: of the example's trainable, whose runs cost next to nothing
-beside what the driver and the worker do around them, and of a tiny BERT, which opens tokens, features and weights.
+Two studies of more than 400 real runs, by the real command. One is of the example's trainable: its runs cost almost
+nothing compared with what the driver and the worker do around them. The other is of a tiny BERT, which opens tokens,
+features and weights.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A sequential study whose driver is killed in several of its groups takes the same looks and gives the same bytes."""
+"""A sequential study with a driver that is killed in several groups takes the same looks and gives the same bytes."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A suite of two tasks by two samplers, whose driver is killed in the middle, ends as one that was left alone."""
+"""A suite of two tasks by two samplers with a driver that is killed in the middle ends as one that was left alone."""
 
 import random
 import signal
@@ -18,7 +18,7 @@ COMPARED = (
 )  # fmt: skip
 KILLS = 3
 N_RECORDS = 4 * (1 + 2 * 6 + 1 + 2 * 6)
-"""Of each study: BM25, and untrained and five variants with two seeds, trained and tested."""
+"""Records, from each study: BM25, and untrained and five variants with two seeds, trained and tested."""
 
 
 def start(place: Path, count: int) -> "subprocess.Popen[bytes]":

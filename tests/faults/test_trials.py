@@ -127,7 +127,7 @@ def test_a_second_try_that_ends_well_leaves_nothing_of_the_first(twice, name):
 
 
 def test_a_trial_that_is_killed_again_and_again_stops_the_study_and_is_no_result(finished_study, tmp_path):
-    """The system kills whoever is nearest when memory runs out: that says nothing about the configuration."""
+    """The system kills the nearest process when memory runs out: that says nothing about the configuration."""
     copy_cache(finished_study[0], tmp_path)
     path, log = f"{ROOT / 'tests' / 'faults' / 'injected'}{os.pathsep}{ROOT}", tmp_path / "happened.txt"
     injected = {"FAULTS": json.dumps({"0.0 2": "be killed"}), "FAULTS_LOG": str(log), "PYTHONPATH": path}

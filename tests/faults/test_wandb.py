@@ -40,7 +40,7 @@ def client(server: Server, *arguments: str, folder: Path, **changes: str) -> "su
     )
 
 
-def test_a_study_whose_server_dies_half_way_is_there_whole_and_once(finished_study, tmp_path, monkeypatch):
+def test_a_study_with_a_server_that_dies_half_way_is_there_whole_and_once(finished_study, tmp_path, monkeypatch):
     copy_cache(finished_study[0], tmp_path)
     with Server(tmp_path / "server") as server:
         process = subprocess.Popen(
@@ -147,7 +147,7 @@ def by_configuration(runs: dict[str, ServerRun]) -> list[tuple[str, ServerRun]]:
 
 
 def rows(folder: Path) -> set[tuple[str, int | None]]:
-    """Configuration and seed of every run that a report counts, each of which it must count once."""
+    """Configuration and seed of every run that a report counts. It must count each once."""
     import pandas as pd
 
     table = pd.read_csv(folder / "results.csv")

@@ -176,7 +176,7 @@ def test_a_failure_leaves_the_earlier_record_as_it_was(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), Path("x")])
-def test_a_record_that_is_not_json_is_refused_and_nothing_says_finished(tmp_path, value):
+def test_a_record_that_is_not_json_is_an_error_and_nothing_says_finished(tmp_path, value):
     with pytest.raises((ValueError, TypeError)):
         record.write_run_record(tmp_path, "dev", ENTRY | {"summary": {"dev/R10@1": value}}, CONTENT)
     assert record.read_run_record(tmp_path, "abc") is None

@@ -1,4 +1,4 @@
-"""Any metric from the scores that were kept, whatever the study was searched by."""
+"""Any metric from the scores that were kept, for a search by any metric."""
 
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def test_an_index_that_a_file_keeps_is_not_that_of_its_rows(tmp_path: Path, name
 
 
 def test_metrics_of_one_file_do_not_mix(tmp_path: Path) -> None:
-    """One evaluator, in whatever order it is asked, says what a new one does."""
+    """One evaluator says what a new one does, in any order of the questions."""
     path, evaluator = written(tmp_path, scores("dev", 20, 0.5, 1)), Evaluator()
     for name in ("MAP", "R10@1", "position", "R10@3", "MAP"):
         own = evaluator.evaluate_queries(path, "dev", name, "here")

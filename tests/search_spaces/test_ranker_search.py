@@ -1,4 +1,4 @@
-"""What cannot be of a ranker's study is refused in a line."""
+"""Impossible settings of a ranker's study are an error in a line."""
 
 import pytest
 

@@ -153,7 +153,7 @@ def test_a_search_that_is_told_again_what_it_proposed_goes_on_as_if_it_had_been_
 
 
 @pytest.mark.parametrize(("parallel", "counts"), [(1, (3,)), (2, (3, 4))])
-def test_the_gaussian_process_goes_on_the_same_as_well(parallel: int, counts: Sequence[int]) -> None:
+def test_the_gaussian_process_also_goes_on_the_same(parallel: int, counts: Sequence[int]) -> None:
     whole = go_on(search("T-LS", 7, "gp", parallel=parallel), moody)
     for count in counts:
         assert go_on(search("T-LS", 7, "gp", parallel=parallel), moody, known=whole[:count]) == whole
@@ -197,7 +197,7 @@ def by_definition(family: SystemSpace, sampler: str, parallel: int, seed: int) -
 
 
 def nearest(wanted: Params, unseen: Sequence[Params], family: SystemSpace) -> Params:
-    """The first of those whose places, each a share of its range, are the least far from the wanted ones in all."""
+    """The first of those with the smallest sum of distances from the wanted ones, each a share of its range."""
 
     def apart(one: Any, other: Any, values: Sequence[Any]) -> Fraction:
         if isinstance(one, str) or isinstance(other, str) or None in (one, other):

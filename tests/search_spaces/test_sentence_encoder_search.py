@@ -1,4 +1,4 @@
-"""What may vary in sentence encoders: one name for one behaviour, and what cannot be is refused in a line."""
+"""Spaces of sentence encoders: one name for one behaviour, and impossible settings are an error in a line."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_a_second_stage_without_noise_goes_on_from_the_first() -> None:
         ("training.checkpoint=MAP", "last, STS or STS/STS-B"),
         ("search.multiple=[0.001]", "at least 0.0078125"),
         ('curriculum.variants=["SimCSE"]', "does not support curricula"),
-        ('variants=["GS-InfoNCE"]', "SimCSE as well, the baseline of GS-InfoNCE"),
+        ('variants=["GS-InfoNCE"]', "also SimCSE, the baseline of GS-InfoNCE"),
         ('variants=["SimCSE", "LS"]', "out of SimCSE, GS-InfoNCE, T-GS-InfoNCE"),
         ("search.epsilon=[0.1]", "a known key"),
         ('task.sets=["STS17"]', "'STS12', 'STS13'"),

@@ -51,7 +51,7 @@ def merged(*overrides: str) -> list[str]:
 
 
 def command(place: Path, *arguments: str) -> list[str]:
-    """A small study whose results and cache lie under `place`."""
+    """A small study with results and cache under `place`."""
     output = (f"output.folder={place / 'study'}", f"cache.folder={place / 'cache'}")
     return [sys.executable, "-m", "study.run", "quick", *merged(*SMALL, *output, *arguments)]
 

@@ -1,5 +1,4 @@
-"""Which keys a dashboard's JSON names, told by where they stand; a field of a panel that is not known here is refused,
-since it might name one too."""
+"""Keys that a dashboard's JSON names, by their place; an unknown field is an error, since it might also name one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

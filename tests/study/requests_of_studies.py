@@ -1,4 +1,4 @@
-"""Studies without Ray and models, whose checkpoints and copied records are in a file system that counts requests."""
+"""Studies without Ray and models. A file system that counts requests has their checkpoints and copied records."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def run_trial(request: TrialRequest) -> int:
 
 
 def make_study(folder: Path, seeds: int, max_size: str = "1TB") -> Study:
-    """Return a study with 20 configurations of each system, whose checkpoints and copy are in the counting store."""
+    """Return a study with 20 configurations of each system. The counting store has its checkpoints and its copy."""
     epsilon = [round(0.02 * number, 2) for number in range(1, 21)]
     places = [
         f"output.folder={folder / 'study'}",

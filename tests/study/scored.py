@@ -54,7 +54,7 @@ def conduct(
 
 
 def write(folder: Path, request: TrialRequest, quality: Strength) -> None:
-    """Writes what a trial records: scores whose relevant document stands out by the run's quality."""
+    """Writes the records of a trial: scores with a relevant document that stands out by the run's quality."""
     labels, split = request.labels, request.split
     queries = draw("queries", split).normal(0, 1, (QUERIES, 1))
     values = draw(labels["specification_id"], split).normal(0, 1, (QUERIES, CANDIDATES))

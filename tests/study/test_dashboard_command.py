@@ -95,7 +95,7 @@ def test_what_is_saved_is_what_the_json_says(server):
 
 
 @pytest.mark.parametrize(("status", "expected"), [(401, UserError), (403, UserError), (0, AuthenticationError)])
-def test_a_key_that_is_refused_is_a_mistake_and_a_silent_server_is_not(monkeypatch, status, expected):
+def test_a_key_that_is_an_error_is_a_mistake_and_a_silent_server_is_not(monkeypatch, status, expected):
     def refuse() -> None:
         response = ApiErrorResponse(http_status=status)
         raise AuthenticationError("not verified") from WandbApiFailedError("failed", response)

@@ -136,7 +136,7 @@ def test_what_a_finished_study_refuses_the_dry_run_refuses_too(finished_study):
             assert refused[2] == start[2]
 
 
-def test_scores_of_a_split_that_has_none_are_refused(finished_study):
+def test_scores_of_a_split_that_has_none_are_an_error(finished_study):
     results = read_records(finished_study[0] / "study")
     with pytest.raises(UserError, match="split: train; expected dev or test"):
         per_query(results, "train", "R10@1")

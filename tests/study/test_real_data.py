@@ -1,6 +1,6 @@
 """Every shipped study and suite, and every example, that names a task for which real files are at hand runs on them.
 
-The files are beside the repository. Each command is the real one at a small size: `shrink` makes any study small, so a
+The files are next to the repository. Each command is the real one at a small size: `shrink` makes any study small, so a
 new study file is covered. A table of the commands, exit statuses, seconds and conclusions is printed at the end.
 """
 

@@ -53,7 +53,7 @@ class Data(NamedTuple):
 
 
 def write_data(place: Path, n_pairs: int) -> Data:
-    """A random model and a run whose texts are of all lengths, empty and too long ones among them."""
+    """A random model and a run with texts of all lengths, empty and too long ones among them."""
     draw = random.Random(0)
     model = write_classifier(place / "model", "bert", max_position_embeddings=LONGEST)
     queries = {f"q{i}": " ".join(draw.choices(WORDS, k=i % 40)) for i in range(50)}
@@ -246,7 +246,7 @@ def test_a_system_that_cannot_be_had_is_one_line(data, tmp_path, words, message,
     assert message.format(place=tmp_path) in error
 
 
-def test_a_folder_of_parts_that_somebody_else_made_is_refused_and_stays(data, tmp_path, capsys):
+def test_a_folder_of_parts_that_somebody_else_made_is_an_error_and_stays(data, tmp_path, capsys):
     mine = tmp_path / "new.run.parts" / "notes.txt"
     mine.parent.mkdir()
     mine.write_text("mine")

@@ -120,4 +120,4 @@ def test_a_server_that_cannot_be_asked_is_one_line(server, tracking, monkeypatch
     monkeypatch.setenv("WANDB_API_KEY", "f" * 40)
     assert sync([str(tracking.folder)]) == 2
     (refused,) = capsys.readouterr().err.splitlines()
-    assert refused.startswith("study.sync: W&B: the API key is refused; expected a key of ")
+    assert refused.startswith("study.sync: W&B: the server rejects the API key; expected a key of ")

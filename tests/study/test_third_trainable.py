@@ -169,7 +169,7 @@ def test_its_search_is_a_sweep(done, tmp_path):
         ("search.sofness=[0.1]", r"search.sofness: \[0.1\]; expected a known key; did you mean search.softness\?"),
         ("search.epsilon=[0.1]", "search.epsilon: .* expected a known key"),
         ("training.checkpoint=MAP", "training.checkpoint: 'MAP'; expected last: no other weights are kept"),
-        ('variants=["SOFT"]', "HARD as well, the baseline of SOFT"),
+        ('variants=["SOFT"]', "also HARD, the baseline of SOFT"),
         ("search.seed=-1", "search.seed: -1; expected "),
     ],
 )

@@ -17,7 +17,7 @@ def same(one: TrialResult, other: TrialResult) -> bool:
 
 
 def kill_after_each_batch(make: Callable[[], TrialSpec], whole: TrialResult, total: int) -> int:
-    """Check that a run ends as the whole one after whichever batch it is killed, and return how often it was."""
+    """Check that a run that is killed after any batch ends as the whole one, and return how often it was killed."""
     stepped, left, deaths = ResumableTraining.on_step_end, 0, 0
 
     def dying(chain: ResumableTraining) -> None:

@@ -98,7 +98,7 @@ def write_bert(place: Path) -> Path:
 
 
 def write_roberta(place: Path, texts: list[str]) -> Path:
-    """A random RoBERTa whose tokenizer knows the words of `texts`."""
+    """A random RoBERTa with a tokenizer that knows the words of `texts`."""
     from transformers import RobertaConfig, RobertaModel
 
     words = sorted({word for text in texts for word in text.split()})
@@ -173,7 +173,7 @@ def job(
 
 
 def batch(seed: int, step: int, relevant: np.ndarray, candidates: int, batch_size: int, negatives: int) -> np.ndarray:
-    """Rows of a training batch whose queries pass by epochs."""
+    """Rows of a training batch with queries by epochs."""
     chosen = sample_by_epoch(seed, step, len(relevant), batch_size // (1 + negatives))
     return sample_instances(seed, step, chosen, rectangle(relevant, candidates), negatives)
 

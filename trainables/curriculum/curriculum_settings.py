@@ -28,11 +28,8 @@ class CurriculumSettings(Settings):
     scorer: str | None = None
     """Id of the scoring run; its model computes BERT_pred and BERT_loss."""
     words: DifficultyWords = "plain"
-    """Words of sigma_SM, sigma_BM25 and AP_BM25.
-
-    plain: those of BM25, and for sigma_SM words without surrounding punctuation. blanks: whatever stands between
-    blanks, as in the code of Penha and Hauff (2020).
-    """
+    """Words of sigma_SM, sigma_BM25 and AP_BM25. plain: those of BM25. blanks: split at blanks, as in the code of Penha
+    and Hauff (2020)."""
 
     def canonicalize(self) -> "CurriculumSettings | None":
         """Return the canonical settings of this behaviour, so that equal behaviour has an equal hash.

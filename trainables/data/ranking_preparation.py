@@ -76,7 +76,7 @@ def _expand_path(name: str) -> Path:
 def find_prepared_data(settings: RankerTaskSettings, cache: Path) -> RankingDataset | None:
     """Return the data that are already prepared for these settings and the current sources, or None.
 
-    The sources are not read. This takes 0.2 s, most of which is for listing the source files.
+    The sources are not read. This takes 0.2 s, mostly for listing the source files.
 
     Raises:
         UserError: If the task is unknown or its sources are missing.

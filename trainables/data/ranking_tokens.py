@@ -30,7 +30,7 @@ FORMAT = 2
 """Part of every key. Increase it when the same input gives different files."""
 
 _PAIRS_PER_BLOCK = 10_000
-"""Pairs whose arrays of token ids are concatenated at once, because an array takes more memory than its ids."""
+"""Number of pairs for one concatenation of arrays of token ids, because an array takes more memory than its ids."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,7 +52,7 @@ class PreparedDataset(ABC):
         return metadata
 
     def find_overlaps(self) -> list[Overlap]:
-        """Return the counts of texts that several splits contain, which are stored beside the data."""
+        """Return the counts of texts that several splits contain, which are stored with the data."""
         overlaps: list[Overlap] = load_or_compute(
             self.folder / "overlaps.json", _OVERLAPS_FORMAT, lambda: count_overlaps(self._group_texts(), self.texts)
         )

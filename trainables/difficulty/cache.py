@@ -152,8 +152,8 @@ def compute_text_difficulties(
 ) -> pd.DataFrame:
     """Compute the difficulty of every query from its texts, as Penha and Hauff (2020), section 3.
 
-    Queries whose candidates a first stage retrieved have none, since these may lack the relevant document. The values
-    are rounded to 9 decimals, so that the order of the queries does not depend on the processor.
+    Queries with candidates of a first stage have none, since these may lack the relevant document. The values are
+    rounded to 9 decimals, so that the order of the queries does not depend on the processor.
 
     Args:
         score: Name of a score in `DIFFICULTY_SCORES` that needs "text", "bm25" or "vectors".

@@ -254,4 +254,4 @@ def _check_dense(path: Path, folder: str) -> None:
 
 def _check_labels(path: Path, n_labels: int) -> None:
     if n_labels > _TWO_LABELS:
-        raise UserError("MODEL", f"{path.name!r} has {n_labels} labels", "1 label, or 2 of which label 1 is relevant")
+        raise UserError("MODEL", f"{path.name!r} has {n_labels} labels", "1 label, or 2 with label 1 for relevant")

@@ -1,6 +1,6 @@
 """Cosine of a query and a document that were encoded jointly, as a module of sentence-transformers.
 
-The file stands alone: it is copied into the folder of an exported model, whose users need not have this project.
+The file stands alone: it is copied into the folder of an exported model, and users of that need not have this project.
 """
 
 from typing import Any

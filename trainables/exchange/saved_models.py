@@ -39,7 +39,7 @@ def save_cross_encoder(
     """Write a ranker as a cross-encoder of sentence-transformers, which gives the score by which the study ranks.
 
     If `has_classifier`, the folder is also a model for sequence classification of transformers with one label. The
-    cosine pooling is a module of its own, whose code is in the folder; it is run only with `trust_remote_code`.
+    cosine pooling is a separate module with its code in the folder; it is run only with `trust_remote_code`.
     """
     config = _read_config(model, path)
     tokenizer.model_max_length = max_length
@@ -151,9 +151,9 @@ def _make_dense_layers(model: CrossEncoder) -> list[Dense]:
 
 
 def _make_score_layer(model: CrossEncoder) -> dict[str, Tensor]:
-    """Return weight, (1, inputs), and bias, (1,), of the layer whose only output is the score.
+    """Return weight, (1, inputs), and bias, (1,), of the layer that has the score as its only output.
 
-    Of a cosine, the layer also does the standardisation.
+    For a cosine, the layer also does the standardisation.
     """
     weight, bias = model.head.weight.detach(), model.head.bias.detach()
     if model.outputs == 2:

@@ -84,7 +84,7 @@ LOSSES: Registry[Loss] = Registry(
     Entry(
         "ranknet",
         Loss("RankNet", "trainables.losses.pairwise:ranknet", "pairwise"),
-        "cross-entropy of which of two documents is better, for each relevant and other document",
+        "cross-entropy of the order of two documents, for each relevant and other document",
         "Burges et al. (2005), equation 3",
     ),
     Entry(

@@ -28,7 +28,7 @@ class ReliabilityCurve(NamedTuple):
 def brier_score(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute the mean squared difference of probability and relevance (Brier, 1950). Lower is better.
 
-    Of inputs (..., n) it returns (...): one number for a list, one per query for (queries, candidates).
+    For inputs (..., n) it returns (...): one number for a list, one per query for (queries, candidates).
 
     Example:
         >>> brier_score([[0.0, 0.0], [9.0, -9.0]], [[1, 0], [1, 0]]).round(3).tolist()

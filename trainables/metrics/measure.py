@@ -12,7 +12,7 @@ from trainables.utils.arrays import Floats, Ints
 
 
 class RetrievedDocuments(NamedTuple):
-    """Documents that a first stage retrieved or missed, beside their scores and relevance."""
+    """Documents that a first stage retrieved or missed, with their scores and relevance."""
 
     grades: Ints
     """(pairs,) Grade of each document, -1 if nobody judged it."""

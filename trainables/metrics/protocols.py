@@ -52,10 +52,10 @@ def describe_retrieval(stage: FirstStage, splits: Mapping[str, Mapping[str, Any]
         absent = {split: counts.get("queries_absent", 0) for split, counts in known.items()}
         if any(absent.values()):
             numbers = " and ".join(f"{count:,} of {split}" for split, count in absent.items() if count)
-            parts.append(f"Queries without any candidate count as well, with the lowest value: {numbers}")
+            parts.append(f"Queries without any candidate also count, with the lowest value: {numbers}")
         irrelevant = {split: counts.get("queries_without_relevant", 0) for split, counts in known.items()}
         if any(irrelevant.values()):
             numbers = " and ".join(f"{count:,} of {split}" for split, count in irrelevant.items() if count)
-            parts.append(f"Judged queries without any relevant document count as well, as in trec_eval: {numbers}")
+            parts.append(f"Judged queries without any relevant document also count, as in trec_eval: {numbers}")
         parts.append(f"Candidates without a judgement count as not relevant; judged are {judged}")
     return ". ".join(parts) + "."

@@ -99,8 +99,8 @@ def average_precision(scores: ArrayLike, relevant: ArrayLike) -> Floats:
 def reciprocal_rank(scores: ArrayLike, relevant: ArrayLike) -> Floats:
     """Compute one over the rank of the first relevant document; its mean over queries is MRR.
 
-    Only the highest-scored tie with a relevant document counts. Of its t candidates, r are relevant. The first of these
-    is at place j of the tie with a probability that is r / t for j = 1. From place j to the next, the probability
+    Only the highest-scored tie with a relevant document counts. It has t candidates, and r are relevant. The first of
+    these is at place j of the tie with a probability that is r / t for j = 1. From place j to the next, the probability
     changes by the factor (t - j - r + 1) / (t - j).
 
     The value is 0 if no relevant document was retrieved.

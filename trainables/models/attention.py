@@ -91,7 +91,7 @@ def attend_packed(
         weights. On a GPU there are no extra rows.
     """
     layout, dropout, bypassed = packed
-    # Not [0], whose gradient fills an array of zeros first.
+    # Not [0], since its gradient fills an array of zeros first.
     queries, keys, values = (tensor.squeeze(0).transpose(0, 1) for tensor in (query, key, value))
     if bypassed is not None:
         dtype = bypassed.dtype or _get_product_dtype(query)

@@ -68,7 +68,7 @@ class FirstTokens:
 
     Args:
         projection: the layer's projections of queries, keys and values.
-        before_output: module of the layer after whose input the other tokens are not needed.
+        before_output: module of the layer; the other tokens are not needed after its input.
     """
 
     def __init__(self, projection: JointProjection, before_output: nn.Module) -> None:
@@ -93,7 +93,7 @@ class PackedLayers:
     """Layers of transformers that run on packed texts, applied one after another.
 
     Args:
-        layers: layers of a model whose attention function is `attend_packed`.
+        layers: layers of a model with the attention function `attend_packed`.
         rotary: rotary position embedding, or None.
         architecture: architecture of the model.
     """

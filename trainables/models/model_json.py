@@ -14,7 +14,7 @@ def refuse_foreign_code(path: Path, key: str) -> None:
     """Raise an error for a model that asks for code in its folder or on the hub, or for quantised weights.
 
     Every model passes here before a library reads it. So nothing depends on what the libraries do by default, and no
-    copy of such a configuration gets into an exported folder, whose users may trust its code.
+    copy of such a configuration gets into an exported folder, since users may trust the code of that.
 
     Raises:
         UserError: if a JSON file asks for it, or is damaged.

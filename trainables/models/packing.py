@@ -121,7 +121,7 @@ class AttentionGroup:
 
 
 class _Run:
-    """Consecutive groups of which all are padded, or none; with their number and that of their tokens."""
+    """Consecutive groups that are all padded, or all not; with their number and that of their tokens."""
 
     def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
         self._groups, self._device = groups, device

@@ -160,7 +160,7 @@ def report_unloadable(path: Path, key: str = "model.name") -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
         is_missing = isinstance(error, ImportError) or isinstance(error.__context__, ImportError)
         reason = lines[0 if is_missing else -1][:200]
-        expected = "a folder whose config.json, tokenizer and weights belong together"
+        expected = "a folder with config.json, tokenizer and weights that belong together"
         if is_missing:
             expected = "that library, installed with pip, or a tokenizer.json among the model's files"
         found = f"{path.name!r} cannot be loaded ({type(error).__name__}: {reason})"
@@ -196,7 +196,7 @@ def read_architecture(path: Path) -> Architecture:
 
 
 def count_layers_to_reinitialize(path: Path, n_fresh: int) -> int:
-    """Return the number of layers of the model, of which `n_fresh` are to start with random weights.
+    """Return the number of layers of the model, before `n_fresh` of them start with random weights.
 
     Raises:
         UserError: if the architecture is unknown, or if its layers share their weights.

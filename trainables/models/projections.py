@@ -66,7 +66,7 @@ class JointProjection:
 class ProjectionPart(nn.Module):
     """A dense layer that is computed together with others.
 
-    Its parameters and their names are those of the layer in whose place it is.
+    Its parameters and their names are those of the layer that it replaces.
 
     Args:
         layer: the dense layer.

@@ -1,6 +1,6 @@
 """Models that compute scores: without gradients, in a precision, with dense layers that are prepared for the processor.
 
-The weights are in the layout of oneDNN, which torch otherwise makes anew in every product, and in the precision of the
+The weights are in the layout of oneDNN, which torch otherwise repeats in every product, and in the precision of the
 product. The values are those of the layers up to rounding.
 """
 

@@ -90,7 +90,7 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
 class _ReferenceRankingRun:
     """A run of a ranking that is not trained.
 
-    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, whichever sampler chose them.
+    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, with every sampler.
     """
 
     instances_seen = 0

@@ -86,9 +86,9 @@ def _list_notes(specification: RankerRunSpec) -> list[str]:
     if task.document_words:
         notes.append(f"The study cut each document after {task.document_words} words; do the same before scoring.")
     if added := get_task(task.name).list_added_tokens(task):
-        notes.append(f"A query is a dialogue whose utterances end with {' and '.join(added)} in turn.")
+        notes.append(f"A query is a dialogue with utterances that end with {' and '.join(added)} in turn.")
     elif get_task(task.name).is_dialogue:
-        notes.append("A query is a dialogue whose utterances are joined by blanks.")
+        notes.append("A query is a dialogue with utterances that are joined by blanks.")
     third = model.max_length // 3
     if task.truncation == "longest_first":
         notes.append(

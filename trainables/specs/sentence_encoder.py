@@ -25,9 +25,9 @@ class EncoderTaskSettings(BaseTaskSettings):
     path: str | None = None
     """File of training sentences, one per line."""
     evaluation_path: str | None = None
-    """Folder with STS/ and SICK/ in the layout of the standard evaluation toolkit (SentEval)."""
+    """Folder with STS/ and SICK/ in the layout of SentEval."""
     sets: Annotated[tuple[SetName, ...], Field(min_length=1), AfterValidator(_sort_sets)] = STS_SETS
-    """Sets of the test split. The dev split is always that of STS-B."""
+    """Sets of the test split. The dev split is that of STS-B."""
 
     def list_sources(self) -> tuple[str | None, ...]:
         """Return the file of training sentences and the folder of the evaluated sets."""
@@ -38,17 +38,13 @@ class EncoderModelSettings(BaseModelSettings):
     """Settings of the sentence encoder."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """Embedding of a sentence: the [CLS] of the last layer, or the mean of the tokens of the last layer.
+    """Embedding of a sentence: [CLS] or mean of the tokens of the last layer.
 
-    The [CLS] passes through a new dense layer and tanh in training only (Gao et al. 2021, section 6.3).
-    """
+    In training, [CLS] passes through a new dense layer and tanh (Gao et al. 2021, section 6.3)."""
     reinit_layers: NonNegativeInt = 0
     """Number of last layers that start with random weights, drawn with the seed of the run."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 32
-    """Tokens of a training sentence, including the special tokens; a longer sentence loses its end.
-
-    An evaluation uses as many tokens of a sentence as the model accepts.
-    """
+    """Tokens of a training sentence; a longer one is cut. An evaluation uses as many as the model accepts."""
 
 
 class EncoderTrainingSettings(BaseTrainingSettings):
@@ -58,15 +54,15 @@ class EncoderTrainingSettings(BaseTrainingSettings):
     """
 
     instances: NonNegativeInt = 1_000_000
-    """Number of training instances (sentences); 0 is the untrained model."""
+    """Number of training instances; 0 is the untrained model."""
     batch_size: AtLeastTwo = 64
     """Sentences per batch; the negatives of a sentence are the others in its batch."""
     learning_rate: Annotated[float, Field(gt=0)] = 3e-5
-    """Largest learning rate of AdamW, for the encoder and the dense layer; use 1e-5 for large models."""
+    """Largest learning rate of AdamW; use 1e-5 for large models."""
     gradient_norm: Annotated[float, Field(gt=0)] = 1.0
     decay: Literal["constant", "linear"] = "linear"
     temperature: Annotated[float, Field(gt=0)] = 0.05
-    """Temperature tau, by which cosines are divided."""
+    """Temperature tau, which divides cosines."""
 
 
 class NoiseSmoothing(BaseSmoothing):

@@ -1,7 +1,7 @@
 """Eviction of cached checkpoints: keeps a storage within a size limit.
 
-The least recently used checkpoint is removed first; checkpoints that are still needed are never removed. Whatever else
-is in the storage neither counts nor is removed.
+The least recently used checkpoint is removed first; checkpoints that are still needed are never removed. Other
+files in the storage neither count nor are removed.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set

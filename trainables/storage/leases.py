@@ -97,7 +97,7 @@ class Leases:
                 self._storage.refresh_marker(marker, owner)
 
     def _delete_if_stale(self, marker: str) -> bool:
-        """Delete a marker whose holder is dead, and return whether there is none now."""
+        """Delete a marker if its holder is dead, and return whether there is none now."""
         current = self._storage.read_marker(marker)
         if current is None:
             return True

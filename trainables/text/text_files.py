@@ -12,7 +12,7 @@ from typing import IO, NamedTuple, cast
 from trainables.utils.errors import UTF8_TEXT, UserError
 
 MAX_LINE_BYTES = 10_000_000
-"""Most bytes of a line. A line is held in memory, so a large file without line ends must be refused."""
+"""Most bytes of a line. A line is held in memory, so a large file without line ends must be an error."""
 MAX_QUOTED_LENGTH = 60
 """Most characters of a file's text that an error quotes."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -53,7 +53,7 @@ def parse_number(text: str) -> float:
 
 @contextmanager
 def open_binary(path: Path, expected: str) -> Iterator[IO[bytes]]:
-    """Open a file, whose first bytes tell whether it is gzipped, and yield its decompressed content.
+    """Open a file and yield its content, decompressed if its first bytes are those of gzip.
 
     Raises:
         UserError: if the file does not exist, cannot be read, or is a damaged gzip file or a pipe.

@@ -77,7 +77,7 @@ def get_overlap_size(row: Mapping[str, Any]) -> int:
 
 
 def check_overlaps(overlaps: Sequence[Mapping[str, Any]], allowed: float) -> None:
-    """Refuse data whose development or test set shares too much with another split.
+    """Refuse data with a development or test set that shares too much with another split.
 
     Raises:
         UserError: If an overlap is larger. The message contains the smallest value that allows the data.

@@ -6,7 +6,7 @@ run have one format, which the first of them decides by its number of fields:
 - 6: `query Q0 document rank score tag`. Words after the tag are ignored. The order is by descending score; equal scores
   keep the order of the file. Ranks are read to count the queries in which they contradict the scores.
 - 3: `query document rank`. The ranks of a query are whole numbers from 1, each once, in any order; gaps are those of a
-  filtered run. No query with rank 1 means that the numbers are scores, which are refused.
+  filtered run. No query with rank 1 means that the numbers are scores, which is an error.
 - 2: `query document`. The order is that of the file.
 
 A line of qrels is `query iteration document grade`.
@@ -351,7 +351,7 @@ def _count_contradictions(queries: Codes, ranks: Floats, scores: Floats) -> int:
 
 
 def _check_ranks(path: Path, lines: Ints, run: TrecRun, ranks: Floats) -> int:
-    """Return the number of queries whose ranks have gaps.
+    """Return the number of queries with gaps in their ranks.
 
     Raises:
         UserError: if a rank occurs twice in a query, or if no query has rank 1: such numbers are likely to be scores.

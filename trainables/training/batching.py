@@ -67,7 +67,7 @@ def _sample_negatives(
 
 
 def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
-    """Return the queries of batch `step`, taken in an order that is shuffled anew for every epoch.
+    """Return the queries of batch `step`, taken in an order that is shuffled again for every epoch.
 
     The last queries of an epoch share their batch with the first queries of the next epoch.
 
@@ -75,7 +75,7 @@ def sample_by_epoch(seed: int, step: int, queries: int, groups: int) -> Ints:
         seed: seed of the run.
         step: 0-based batch number.
         queries: number of training queries.
-        groups: queries per batch, whose numbers are returned, shape (groups,).
+        groups: queries per batch; their numbers are returned, shape (groups,).
 
     Example:
         >>> import numpy as np
@@ -123,7 +123,7 @@ class BatchSampler:
 
     A batch consists of queries, each with one relevant document and its negatives, or of single pairs (`unit`) of all
     relevant documents and the negatives. With `sampling` = "epochs" the queries come from `sample_by_epoch` and the
-    pairs from `sample_epoch_pairs`. Otherwise they are drawn anew for every batch, from all training queries or from
+    pairs from `sample_epoch_pairs`. Otherwise they are drawn for every batch, from all training queries or from
     those that the curriculum has reached.
 
     Args:

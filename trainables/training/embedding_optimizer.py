@@ -1,4 +1,4 @@
-"""AdamW for an embedding matrix, of which a batch uses few rows.
+"""AdamW for an embedding matrix when a batch uses few of its rows.
 
 A row that never had a gradient has moments of 0, so AdamW leaves it as it is, except for weight decay. Therefore only
 the other rows, the active ones, are copied into a smaller matrix, where they get a gradient, moments and steps.
@@ -23,7 +23,7 @@ class EmbeddingOptimizer:
     """Gradient and AdamW steps of an embedding on a CPU, up to the order of sums those of torch.
 
     Args:
-        embedding: embedding whose weights nothing else in the model uses. Its `weight` never has a gradient.
+        embedding: embedding with weights that nothing else in the model uses. Its `weight` never has a gradient.
         betas: factors of the moments.
         eps: addend of the denominator.
         weight_decay: factor of the decay.
@@ -66,7 +66,7 @@ class EmbeddingOptimizer:
         assert self.weight.grad is None, "the weights of the embedding are used elsewhere, too"
 
     def _take_over(self, embedding: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
-        """Return the embeddings as a tensor whose gradient comes to `_add` and not to the weights."""
+        """Return the embeddings as a tensor with a gradient that comes to `_add` and not to the weights."""
         if not output.requires_grad:
             return output
         embeddings = output.detach().requires_grad_()

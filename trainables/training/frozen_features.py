@@ -64,7 +64,7 @@ class FrozenFeatures:
         return self.folder / f"part-{part:05}.npy"
 
     def read(self, rows: np.ndarray) -> PackedBatch:
-        """Return a batch of the texts `rows`, whose parts exist, with inputs of shape (tokens, hidden).
+        """Return a batch of the texts `rows`, with inputs of shape (tokens, hidden). Their parts must exist.
 
         Raises:
             DamagedError: if a part differs from what was written.
@@ -247,7 +247,7 @@ class EncoderInputs(ABC):
         return FrozenFeatures(folder, self.tokens, self._count_stored())
 
     def _count_stored(self) -> int:
-        """Return the number of texts, the first ones, whose outputs of the frozen layers are stored."""
+        """Return the number of texts, the first ones, with stored outputs of the frozen layers."""
         config = AutoConfig.from_pretrained(require(self._trial.model_path), local_files_only=True)
         return count_texts_within(MAX_STORED_BYTES, self.tokens.offsets, config.hidden_size)
 
@@ -272,7 +272,7 @@ class EncoderInputs(ABC):
         return _make_batch(self.tokens, rows, inputs)
 
     def _compute(self, rows: Ints) -> PackedBatch:
-        """Return a batch of texts whose outputs of the frozen layers are not stored."""
+        """Return a batch of texts without stored outputs of the frozen layers."""
         batch, environment = make_token_batch(self.tokens, rows), require(self._trial.specification.environment)
         with torch.autocast(environment.device_type, enabled=False):  # as those that are stored
             outputs = self._frozen_model.run_frozen_layers(batch).cpu()

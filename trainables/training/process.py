@@ -30,8 +30,8 @@ def prepare_process(threads: int) -> None:
 def keep_freed_memory() -> bool:
     """Let the C library keep freed memory instead of giving it back to the system.
 
-    A step of training frees hundreds of megabytes and allocates them again. By default each large tensor is a mapping
-    of its own, whose pages the system fills with zeros whenever it is allocated.
+    A step of training frees hundreds of megabytes and allocates them again. By default each large tensor is a
+    separate mapping, and the system fills its pages with zeros whenever it is allocated.
 
     Returns:
         Whether it is kept: the library is GNU's.

@@ -19,7 +19,7 @@ _TEMPORARY_NAME = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[
 _CHECKSUM_LINE = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",\n')
 _HEAD_BYTES = 4096
 _STALE_AFTER_S = 24 * 3600.0
-"""Seconds after which a temporary counts as abandoned, on whichever machine its writer was."""
+"""Seconds after which a temporary counts as abandoned, on every machine."""
 
 
 def make_temporary_path(path: Path) -> Path:
@@ -52,8 +52,8 @@ def write_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
 def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary folder that becomes `path` if the block succeeds.
 
-    If `path` exists already, the existing folder is kept: another process wrote the same content. Its files can be read
-    by whom the umask lets read, also those that a library wrote for their owner alone, as safetensors does.
+    If `path` exists already, the existing folder is kept: another process wrote the same content. The umask
+    decides who can read its files, also those that a library wrote for their owner alone, as safetensors does.
 
     Args:
         path: the folder; its parents are created if needed.
@@ -216,7 +216,7 @@ def read_head(path: Path) -> str:
 def has_json_form(path: Path, value: object) -> bool:
     """Return whether a file contains JSON that shares most of its keys with a value, or the same empty value.
 
-    Of a list of objects the first one is compared.
+    If they are lists of objects, the first ones are compared.
     """
     try:
         content = json.loads(path.read_bytes())
@@ -234,7 +234,7 @@ def _get_keys(value: Any) -> set[str]:
 
 
 def get_last_name(path: str) -> str:
-    """Return the last name of a path as a user wrote it, and ~ for the home folder, whose name is that of the user.
+    """Return the last name of a path as a user wrote it, and ~ for the home folder, since its name is that of the user.
 
     Example:
         >>> get_last_name("~/data/scifact/"), get_last_name("~")

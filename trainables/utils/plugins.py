@@ -52,7 +52,7 @@ def get_plugin_label(module: str) -> str:
 
 
 def find_changed_plugins(labels: Iterable[str]) -> list[str]:
-    """Return the labels, as of `get_plugin_label`, whose package this process has not loaded or has with other code."""
+    """Return the labels, as of `get_plugin_label`, of packages that this process lacks or has with other code."""
     return [own for own in labels if (name := own.split()[0]) not in sys.modules or get_plugin_label(name) != own]
 
 

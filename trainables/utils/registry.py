@@ -1,4 +1,4 @@
-"""Registries of what a user chooses by name, and other names whose objects are imported on first use.
+"""Registries of what a user chooses by name, and other names with objects that are imported on first use.
 
 A plug-in (`trainables.utils.plugins`) adds to a registry when it is imported:
 

@@ -44,7 +44,7 @@ def test_the_same_content_is_one_version(server: Server, tmp_path: Path):
     assert runs["a"].versions == {"scores": 2}
 
 
-def test_an_artifact_whose_file_never_came_is_not_committed(server: Server, tmp_path: Path):
+def test_an_artifact_without_its_file_is_not_committed(server: Server, tmp_path: Path):
     server.fail(200, path="/store/Artifact")
     client.run(server, tmp_path, *client.script(LOGGED.replace('"artifacts"', '"incomplete"')), '[["a", "content"]]')
     assert server.runs("incomplete")["a"].artifacts == {}

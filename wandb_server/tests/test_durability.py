@@ -74,7 +74,7 @@ def test_a_refused_question_changes_nothing_and_is_kept(server: Server):
     assert (last.operation, last.status) == ("Wrong", 400)
 
 
-def test_requests_without_a_key_are_refused(server: Server):
+def test_requests_without_a_key_are_an_error(server: Server):
     with pytest.raises(HTTPError, match="401"):
         urlopen(f"{server.url}/graphql", data=b'{"query": "query Who { viewer { id } }"}')
 

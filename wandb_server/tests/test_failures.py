@@ -1,4 +1,4 @@
-"""The real client meets a server that refuses, is busy, or whose answer is lost."""
+"""The real client meets a server that refuses, is busy, or loses its answer."""
 
 import subprocess
 import time
@@ -24,7 +24,7 @@ def _whole(server: Server, name: str) -> bool:
     return run.steps == list(range(5)) and run.state == "finished"
 
 
-def test_a_wrong_key_is_refused(server: Server, tmp_path: Path):
+def test_a_wrong_key_is_an_error(server: Server, tmp_path: Path):
     variables = client.environment(server, tmp_path) | {"WANDB_API_KEY": "f" * 40}
     command = (*client.script(SHORT), "refused")
     result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)

@@ -46,7 +46,7 @@ def test_filters(query: dict[str, Any], expected: bool):
 
 
 @pytest.mark.parametrize("query", [{"number": {"$near": 1}}, {"$xor": []}])
-def test_unknown_operators_are_refused(query: dict[str, Any]):
+def test_unknown_operators_are_an_error(query: dict[str, Any]):
     with pytest.raises(RefusedError, match=r"unknown operator \$"):
         matches(VALUES.get, query)
 
@@ -94,7 +94,7 @@ def test_draws_are_inside_their_ranges_and_the_same_every_time():
         {"method": "clever", "parameters": {}},
     ],
 )
-def test_what_cannot_be_drawn_is_refused(sweep: dict[str, Any]):
+def test_a_sweep_that_cannot_be_drawn_is_an_error(sweep: dict[str, Any]):
     with pytest.raises(RefusedError):
         configuration(sweep, "name", 0)
 

@@ -24,7 +24,7 @@ def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_p
     (seed,) = report.analysis.outlying_seeds
     assert (seed.system, seed.seed, seed.metric, seed.mean, seed.is_worse) == ("T-LS", 3, "R10@1", 0.0, True)
     warning = "T-LS seed 3 looks collapsed: R10@1 0.0000, its other seeds "
-    for name, count in (("report.html", 2), ("table.md", 1)):  # the page has it beside what won, too
+    for name, count in (("report.html", 2), ("table.md", 1)):  # the page has it next to what won, too
         assert (tmp_path / "report" / name).read_text().count(warning) == count
     assert report.text.count(warning) == 1
     section = report.analysis.by_seed

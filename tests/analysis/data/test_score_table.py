@@ -24,7 +24,7 @@ def table(**columns: object) -> pd.DataFrame:
 
 
 @given(order=st.permutations(range(36)))
-def test_the_order_of_rows_does_not_matter_but_for_that_of_systems(order: list[int]) -> None:
+def test_the_order_of_rows_does_not_matter_except_that_of_systems(order: list[int]) -> None:
     frame = table()
     plain, shuffled = build_score_table(frame), build_score_table(frame.iloc[list(order)])
     assert plain.seeds == shuffled.seeds == [1, 2, 10]
@@ -83,7 +83,7 @@ def test_what_is_missing_is_said_and_not_averaged() -> None:
         (lambda f: f.assign(seed=[None, *f["seed"][1:]]), "T-WSLS with and without seeds"),
     ],
 )
-def test_whatever_is_wrong_is_named(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
+def test_every_mistake_is_named(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
     with pytest.raises(UserError) as caught:
         build_score_table(spoil(table()), "s.csv")
     assert message in str(caught.value)

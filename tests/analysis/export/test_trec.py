@@ -37,7 +37,7 @@ def results(tmp_path: Path) -> Results:
 
 
 def made(tmp_path: Path, *frames: pd.DataFrame) -> Results:
-    """A study whose runs have these development scores."""
+    """A study with runs that have these development scores."""
     runs = [Made("BERT", seed, 1.0, scores={"dev": frame}) for seed, frame in enumerate(frames)]
     write_records(tmp_path / "study", plan_of(runs, seeds=list(range(len(runs)))), runs)
     return read_records(tmp_path / "study")
@@ -115,7 +115,7 @@ def damaged(kind: str) -> list[pd.DataFrame]:
         ("id", "without an id"),
     ],
 )
-def test_what_has_no_ranking_is_refused_and_nothing_is_written(tmp_path: Path, kind: str, message: str) -> None:
+def test_what_has_no_ranking_is_an_error_and_nothing_is_written(tmp_path: Path, kind: str, message: str) -> None:
     results = made(tmp_path, *damaged(kind))
     with pytest.raises(UserError, match=message):
         export_trec(results, tmp_path / "trec")

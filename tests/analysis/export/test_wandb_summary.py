@@ -1,4 +1,4 @@
-"""What a study found, flat: the report's own numbers under their names, and nothing where there is none."""
+"""Flat results of a study: the report's own numbers under their names, and nothing where there is none."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the figures of a search show of it."""
+"""The figures of a search show its rounds, configurations and seeds."""
 
 import warnings
 from pathlib import Path

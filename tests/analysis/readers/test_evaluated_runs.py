@@ -63,7 +63,7 @@ def test_an_outside_program_gets_ids_that_it_can_read(tmp_path: Path, names: tup
     assert values["ERR@2"][:2] == [row.value for row in sorted(oracle)]
 
 
-def test_a_metric_without_a_value_for_a_judged_query_is_refused(tmp_path: Path) -> None:
+def test_a_metric_without_a_value_for_a_judged_query_is_an_error(tmp_path: Path) -> None:
     """Accuracy compares relevant with other documents, so a query without a relevant one has none."""
     qrels, runs = write_qrels(tmp_path, queries=6, irrelevant=2), write_runs(tmp_path, queries=6)
     with pytest.raises(UserError, match="--metric: Accuracy of query q05 is nan; expected a metric with a finite"):
@@ -127,7 +127,7 @@ def test_what_is_counted_and_left_out_is_said(tmp_path: Path) -> None:
     ["nDGC@10", "", "nDCG@0", "P@-1", "R@1.5", "P", "nDCG@True", "AP(rel=0)", "nDCG(x=1)", "alpha_nDCG@10", "RBP", "1+",
      "nDCG@10 AP", "nDCG(gains={1:0.5})@10", "all_trec", "P_0"],
 )  # fmt: skip
-def test_a_metric_that_cannot_be_computed_is_refused(tmp_path: Path, metric: str) -> None:
+def test_a_metric_that_cannot_be_computed_is_an_error(tmp_path: Path, metric: str) -> None:
     """pytrec_eval would crash the process at a cutoff of 0."""
     qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
     with pytest.raises(UserError, match="--metric: ") as caught:

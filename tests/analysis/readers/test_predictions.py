@@ -27,7 +27,7 @@ def read(path: Path) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("content", [SCORES, MTEB, {"en": {"dev": SCORES}}, {"test": SCORES}])
-def test_predictions_of_mteb_are_a_run_whatever_their_name(tmp_path: Path, content: object) -> None:
+def test_predictions_of_mteb_are_a_run_under_any_name(tmp_path: Path, content: object) -> None:
     assert read(write(tmp_path / "NFCorpus_predictions.run", content)) == SCORES
 
 
@@ -79,7 +79,7 @@ def test_one_line_and_numbers_as_ids_are_read(tmp_path: Path) -> None:
         ({"query_id": 1, "query": "a", "positive": ["b"], "documents": ["b"]}, "results: Field required"),
     ],
 )
-def test_what_is_no_prediction_is_refused(tmp_path: Path, content: Any, message: str) -> None:
+def test_what_is_no_prediction_is_an_error(tmp_path: Path, content: Any, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
         read_predictions(write(tmp_path / "p.json", content))
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""queries.parquet: the same from records, offline files and a server; whatever is damaged is refused."""
+"""queries.parquet: the same from records, offline files and a server; damage is an error."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from trainables.utils.errors import UserError
 from trainables.utils.hashing import hash_json
 
 
-def test_it_is_read_in_order_whatever_order_it_has(tmp_path: Path) -> None:
+def test_it_is_sorted_when_it_is_read(tmp_path: Path) -> None:
     made = queries_of()
     made.loc[3, "domain"] = None
     made.assign(more=1)[["more", *made]].to_parquet(tmp_path / QUERIES_FILE)
@@ -46,14 +46,14 @@ def _without_ids(frame: pd.DataFrame) -> pd.DataFrame:
         (lambda frame: frame.assign(**{"difficulty/turns": -np.inf}), "difficulty/turns is damaged; expected a finite"),
     ],
 )
-def test_a_damaged_table_is_refused(tmp_path: Path, damage: Callable[[pd.DataFrame], pd.DataFrame], told: str) -> None:
+def test_a_damaged_table_is_an_error(tmp_path: Path, damage: Callable[[pd.DataFrame], pd.DataFrame], told: str) -> None:
     damage(queries_of()).to_parquet(tmp_path / QUERIES_FILE)
     with pytest.raises(UserError, match=told) as error:
         read_queries(tmp_path / QUERIES_FILE)
     assert "\n" not in str(error.value)
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     queries_of().to_parquet(tmp_path / QUERIES_FILE)
     with pytest.raises(UserError, match=r"expected 0{12}.*, as the study recorded"):
         read_queries(tmp_path / QUERIES_FILE, "0" * 64)
@@ -96,7 +96,7 @@ def _is_of_queries(path: Path) -> bool:
     return path.is_file() and b"difficulty/BERT_loss" in path.read_bytes()
 
 
-def test_a_document_that_a_study_was_killed_over_is_not_read_and_one_that_lost_its_file_is_refused(
+def test_a_document_that_a_study_was_killed_over_is_not_read_and_one_that_lost_its_file_is_an_error(
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("wandb")

@@ -81,7 +81,7 @@ def test_one_measure_needs_no_metric(tmp_path: Path) -> None:
         (PERQUERY.drop(columns="measure"), "AP", r"--metric: AP; expected a column measure"),
     ],
 )
-def test_what_is_no_such_table_is_refused(
+def test_what_is_no_such_table_is_an_error(
     tmp_path: Path, frame: pd.DataFrame, metric: str | None, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

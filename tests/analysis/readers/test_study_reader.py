@@ -101,7 +101,7 @@ def test_per_query_is_tidy_and_computed_from_the_scores(written: Path) -> None:
         assert rows["value"].tolist() == expected.tolist()
 
 
-def test_scores_that_were_changed_after_logging_are_refused(study: Path) -> None:
+def test_scores_that_were_changed_after_logging_are_an_error(study: Path) -> None:
     staged = next(path for path in sorted((study / "wandb" / ".data").rglob("staging/*")) if path.is_file())
     staged.write_bytes(staged.read_bytes() + b"x")
     with pytest.raises(UserError, match="does not have the logged digest"):
@@ -142,7 +142,7 @@ def records(tmp_path: Path) -> Path:
         (lambda frame: frame[1:], "a query with 9 candidates"),
     ],
 )
-def test_other_candidates_are_refused(
+def test_other_candidates_are_an_error(
     records: Path, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
 ) -> None:
     path, frame = _edit(records, "LS")
@@ -168,7 +168,7 @@ def test_a_failed_test_takes_nothing_from_what_training_has_found(records: Path)
     assert content_of(found) == content_of(before)
 
 
-def test_a_damaged_curve_is_refused(records: Path) -> None:
+def test_a_damaged_curve_is_an_error(records: Path) -> None:
     run = next(run for run in read_records(records).runs if run.history)
     place = records / "runs" / run.id
     known = hashlib.sha256((place / "history.json").read_bytes()).hexdigest()

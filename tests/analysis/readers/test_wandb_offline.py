@@ -1,4 +1,4 @@
-"""What the real W&B client writes offline is read back, whole or cut short; damage is refused."""
+"""Files that the real W&B client writes offline is read back, whole or cut short; damage is an error."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_killed_run_is_read_as_far_as_it_goes(folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("at", [0, 12, 40_000, 100_000])
-def test_damage_is_refused(folder: Path, tmp_path: Path, at: int) -> None:
+def test_damage_is_an_error(folder: Path, tmp_path: Path, at: int) -> None:
     data = bytearray(sorted(folder.glob("offline-run-*/*.wandb"))[0].read_bytes())
     data[at] ^= 0xFF
     with pytest.raises(UserError, match="W&B file") as error:

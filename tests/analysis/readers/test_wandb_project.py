@@ -1,4 +1,4 @@
-"""A study read from a W&B server is the study of its offline files and of its records, whatever gets in the way."""
+"""A study read from a W&B server is the study of its offline files and of its records, in spite of failures."""
 
 import json
 import math
@@ -148,7 +148,7 @@ def test_of_a_partly_synced_study_the_report_says_what_the_server_lacks(
         assert text.count("is incomplete: ") == len({run.variant for run in runs[9:]})
 
 
-def test_damaged_scores_are_refused(reader: Server, tmp_path: Path) -> None:
+def test_damaged_scores_are_an_error(reader: Server, tmp_path: Path) -> None:
     run = Made("BERT", 1, 1.5, tested=True, scores={split: scores(split, 20, 1.5, 1) for split in ("dev", "test")})
     plan = plan_of([run], seeds=[1])
     log_study("damaged", plan, [run], tmp_path / "client")
@@ -228,8 +228,8 @@ def test_a_specification_in_two_wandb_runs_counts_once(reader: Server, tmp_path:
         ("wandb:absent", {}, "wandb:absent: no such project; expected one that"),
         ("wandb:others/whole", {}, "wandb:others/whole: no such project; expected one that"),
         ("wandb:empty", {}, "wandb:empty: no plan of a study in it; expected"),
-        ("wandb:whole", {"WANDB_API_KEY": "w" * 40}, "W&B: the API key is refused; expected a key of http://"),
-        ("wandb:whole", {"WANDB_API_KEY": "short"}, "W&B: the API key is refused; expected a key of http://"),
+        ("wandb:whole", {"WANDB_API_KEY": "w" * 40}, "W&B: the server rejects the API key; expected a key of http://"),
+        ("wandb:whole", {"WANDB_API_KEY": "short"}, "W&B: the server rejects the API key; expected a key of http://"),
         ("wandb:whole", {"WANDB_API_KEY": ""}, "W&B: no API key; expected WANDB_API_KEY"),
         ("wandb:whole", {"WANDB_BASE_URL": "nowhere"}, "W&B: its client has no valid settings"),
     ],

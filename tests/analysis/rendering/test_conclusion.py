@@ -1,4 +1,4 @@
-"""What won, in a sentence: for whom it speaks, how sure it is, and what an undecided difference can be at most."""
+"""The conclusion in a sentence: what won, its population, how sure it is, and the bounds of an undecided difference."""
 
 from pathlib import Path
 

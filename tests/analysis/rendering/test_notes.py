@@ -32,7 +32,7 @@ def test_what_was_chosen_by_the_tested_runs_is_named(tmp_path: Path, grid: bool,
     runs = study_runs(grid=grid)
     write_records(tmp_path, plan_of(runs, settings={"training": {"checkpoint": checkpoint}}), runs)
     assert (LUCK in notes(tmp_path)) == bool(chosen)
-    assert f"scores {chosen} were chosen" in notes(tmp_path) or not chosen
+    assert f"tested runs chose {chosen}" in notes(tmp_path) or not chosen
 
 
 @pytest.mark.parametrize("left_out", [0, 1, 3])

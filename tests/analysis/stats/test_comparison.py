@@ -65,7 +65,7 @@ every_setting = st.builds(
 
 
 def near(value: float | None) -> Any:
-    """Equal but for rounding; None is None."""
+    """Equal except for rounding; None is None."""
     return None if value is None else pytest.approx(value, rel=1e-6)
 
 
@@ -109,7 +109,7 @@ def agreeing(mean: float, n: int, level: float = 0.05) -> tuple[float, float, fl
 
 
 def head_of(table: list[list[int]] | None) -> tuple[str | None, Any]:
-    """What the headline asks about, and a function from a level to its p, low and high."""
+    """The question of the headline, and a function from a level to its p, low and high."""
     if table is None or len(table) == len(table[0]) == 1:
         return None, None
     by_query, by_seed = sums(table)
@@ -278,7 +278,7 @@ def test_equivalence_and_what_could_be_seen_are_corrected_for_the_whole_family(
 def typical(
     one: Comparison, table: list[list[int]], family: ComparisonFamily, tables: list[list[list[int]] | None]
 ) -> Estimate:
-    """The estimate of a headline whose seeds vary as those of its family on average, in relation to the rest."""
+    """The estimate of a headline with seeds that vary as those of its family on average, in relation to the rest."""
     own, ms = one_alone(table), two_way_anova(np.array(table) / PARTS) if min(len(table), len(table[0])) > 1 else None
     if ms is None or family.is_correlation or ms.seeds > ms.queries or ms.ms_residual < 1e-20:
         return own

@@ -60,5 +60,5 @@ def test_verdicts(difference: float | None, p: float | None, alike: float | None
     assert decide_verdict(difference, p, alike, 0.05) == expected
 
 
-def test_equal_values_are_called_so_whatever_the_tests_say() -> None:
+def test_equal_values_are_called_so_with_any_result_of_the_tests() -> None:
     assert decide_verdict(0.0, 1.0, 0.001, 0.05, are_equal=True) == "all values are equal"

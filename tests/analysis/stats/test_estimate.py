@@ -1,4 +1,4 @@
-"""A mean difference, its p-value and its interval: they say the same, whatever its degrees of freedom follow from."""
+"""A mean difference, its p-value and its interval: they say the same, with degrees of freedom from any source."""
 
 import math
 

@@ -75,7 +75,7 @@ def test_no_correction_makes_a_p_value_smaller_and_holm_is_never_stricter_than_b
     assert (raised["holm"] <= raised["bonferroni"] + 1e-15).all()
 
 
-def test_unknown_correction_is_refused() -> None:
+def test_unknown_correction_is_an_error() -> None:
     with pytest.raises(ValueError, match="unknown correction 'none'"):
         adjust_p_values([0.1], "none")
 

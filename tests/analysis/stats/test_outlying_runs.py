@@ -1,4 +1,4 @@
-"""Runs that look collapsed: which are found, how rarely none is, and the regression whose outlier test it is."""
+"""Runs that look collapsed: which are found, how rarely none is, and the regression of the outlier test."""
 
 import numpy as np
 import pandas as pd

@@ -45,7 +45,7 @@ def test_no_difference_at_all_has_p_one(shape: tuple[int, int]) -> None:
         assert test is None or (test.p, test.low, test.high) == (1.0, 0.0, 0.0)
 
 
-def test_zero_but_for_rounding_is_zero() -> None:
+def test_zero_except_for_rounding_is_zero() -> None:
     noise = s.differences(np.full((3, 8), 0.1 + 0.2), np.full((3, 8), 0.3))
     assert s.estimate_over_queries(noise).test().p == 1.0
 
@@ -57,7 +57,7 @@ AGREEING = {
 
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 @pytest.mark.parametrize("shape", AGREEING.values(), ids=AGREEING)
-def test_two_values_that_agree_exactly_decide_nothing_whatever_is_asked(shape: tuple[int, int], scale: float) -> None:
+def test_two_values_that_agree_exactly_decide_nothing_in_any_test(shape: tuple[int, int], scale: float) -> None:
     """Neither by the tests of the verdicts nor by the published one or that of racing."""
     d = np.full(shape, (0.8 - 0.7) * scale)
     tests = {name: test for name, test in run_tests(d).items() if test}
@@ -94,7 +94,7 @@ def test_baseline_without_seeds_is_repeated() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros((0, 3)), np.array([[1.0, math.nan]])])
-def test_what_cannot_be_tested_is_refused(bad: np.ndarray) -> None:
+def test_what_cannot_be_tested_is_an_error(bad: np.ndarray) -> None:
     with pytest.raises(ValueError, match="finite differences"):
         run_tests(bad)
 

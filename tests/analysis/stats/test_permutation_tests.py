@@ -13,7 +13,7 @@ from analysis.stats.permutation_tests import TESTS, sign_flip, smallest_p
 
 @given(values=st.lists(st.integers(-9, 9), min_size=2, max_size=9), parts=st.sampled_from([1, 3, 7, 11_111]))
 def test_sign_flip_counts_all_signs(values: list[int], parts: int) -> None:
-    """Also those that tie but for rounding: the means of seeds are sums over a number of queries."""
+    """Also those that tie except for rounding: the means of seeds are sums over a number of queries."""
     observed = abs(sum(values))
     signs = itertools.product((-1, 1), repeat=len(values))
     as_large = [abs(sum(v * s for v, s in zip(values, sign, strict=True))) >= observed for sign in signs]

@@ -1,4 +1,4 @@
-"""Variation between seeds that is pooled over a family: its limits, its symmetries, and where it is refused."""
+"""Variation between seeds that is pooled over a family: its limits, its symmetries, and where it is an error."""
 
 import itertools
 import math
@@ -122,7 +122,7 @@ def test_limits_of_pooling(seeds: int, queries: int, rest: float, expected: bool
     assert is_poolable(TwoWayAnova(seeds, queries, 0.1, 1.0, 1.5, rest)) == expected
 
 
-def test_a_family_has_the_pooled_tests_and_keeps_its_own_beside_them() -> None:
+def test_a_family_has_the_pooled_tests_and_keeps_its_own_next_to_them() -> None:
     family = family_of(scores(), [(name, "BERT") for name in NAMES[:4]])
     margin = replace(POOLED, margin=0.2)
     expected = pool_seeds([two_way_anova(d) for *_, d in family.pairs if d is not None], star(4))

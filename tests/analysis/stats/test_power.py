@@ -1,4 +1,4 @@
-"""What a comparison can see: statsmodels and simulation as oracles."""
+"""Minimum detectable effects: statsmodels and simulation as oracles."""
 
 import math
 

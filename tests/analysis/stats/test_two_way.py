@@ -35,13 +35,13 @@ REPETITIONS = 2000
 
 
 def simulated(cell: tuple[int, int, int, int, int], repetitions: int, seed: int = 1) -> Squares:
-    """Return mean squares of differences whose mean is 0."""
+    """Return mean squares of differences with mean 0."""
     seeds, queries, a, b, e = cell
     variance = DifferenceVariance(SEED[a] ** 2, QUERY[b] ** 2, REST[e] ** 2)
     return draw_squares(seeds, queries, variance, repetitions, np.random.default_rng([seed, *cell]))
 
 
-def test_the_level_is_kept_whatever_varies() -> None:
+def test_the_level_is_kept_with_any_variances() -> None:
     """The share of p-values below .05 of equal systems, and so the coverage of the 95 % interval.
 
     tests/benchmarks/test_statistics.py compares these tests of arrays with those of the product.

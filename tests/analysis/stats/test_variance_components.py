@@ -50,7 +50,7 @@ def test_mean_squares_are_statsmodels() -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
-def test_what_was_put_in_comes_out_whatever_the_systems_share(correlation: float) -> None:
+def test_the_components_of_the_input_come_out_with_any_shared_effects(correlation: float) -> None:
     """The components are far from zero, where negative estimates set to 0 would make the mean too large."""
     found = [estimate_variance_components(scores((4, 6, 200), SIZES, correlation, seed)) for seed in range(200)]
     assert np.mean([each[:3] for each in found if each], axis=0) == pytest.approx(np.array(SIZES[:3]), rel=0.05)
@@ -147,7 +147,7 @@ def test_the_command_says_which_systems_it_left_out(tmp_path: Path, capsys: pyte
         ("system == 's0' or query == 1", "variances; not used, for lack of scores or seeds: s1; expected"),
     ],
 )
-def test_a_pilot_that_says_too_little_is_refused(
+def test_a_pilot_that_says_too_little_is_an_error(
     rows: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, _, told = run_pilot(
@@ -158,7 +158,7 @@ def test_a_pilot_that_says_too_little_is_refused(
     assert told.count("\n") == 1
 
 
-def test_a_pilot_of_equal_differences_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pilot_of_equal_differences_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = scores((1, 3, 20))[0]
     status, _, told = run_pilot(frame_of([first, first + 0.1]), tmp_path, capsys)
     assert status == 2

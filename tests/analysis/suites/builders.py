@@ -52,7 +52,7 @@ def write_suite(
 ) -> None:
     """The suite with the records of its studies; queries of two tasks differ by their task.
 
-    `pairs` are the comparisons of the first family. `depths` are the studies whose candidates a first stage retrieved;
+    `pairs` are the comparisons of the first family. `depths` are the studies with candidates of a first stage;
     the metric is then MRR.
     """
     plan = suite_plan(**changes)

@@ -100,7 +100,7 @@ def test_marks_are_corrected_over_the_suite(data: SuiteData) -> None:
         assert (expected in cell) if expected else not re.search(f"[{symbol}]", cell)
 
 
-def test_published_scores_stand_beside_the_measured_ones(data: SuiteData) -> None:
+def test_published_scores_stand_next_to_the_measured_ones(data: SuiteData) -> None:
     bm25, random = data.plan.list_rows()
     assert build_published_section(data, random) == []
     (section,) = build_published_section(data, bm25)
@@ -134,7 +134,7 @@ def test_a_suite_without_results_says_so(tmp_path: Path, capsys: pytest.CaptureF
     assert "no study of the suite has results" in capsys.readouterr().err
 
 
-def test_options_that_have_no_meaning_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_have_no_meaning_are_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([str(folder), "--study", "bm25-qqp"]) == 2
     assert report.main([str(folder), "--suite", "synthetic"]) == 2
     assert "wandb:ENTITY/PROJECT" in capsys.readouterr().err

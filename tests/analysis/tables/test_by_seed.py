@@ -40,7 +40,7 @@ def test_means_and_deviations_are_of_the_runs(tmp_path: Path) -> None:
     assert rf"\textbf{{{best}}}" in render_latex(document)
 
 
-def test_the_best_by_a_metric_of_which_less_is_better_is_the_lowest(tmp_path: Path) -> None:
+def test_the_best_by_a_metric_is_the_lowest_if_less_is_better(tmp_path: Path) -> None:
     found = analyse(tmp_path, _graded(), metric="position")
     section = found.by_seed
     assert (0, 1 + SYSTEMS.index("T-WSLS")) in section.bold

@@ -1,4 +1,4 @@
-"""A study whose metric is a correlation goes through the whole of the analysis, with pairs as its units."""
+"""A study with a correlation as metric goes through the whole of the analysis, with pairs as its units."""
 
 import json
 from collections.abc import Callable
@@ -159,7 +159,7 @@ def test_a_nan_makes_a_system_incomplete(runs: list[Made], tmp_path: Path) -> No
         (lambda frame: frame.assign(relevant=3.0), "STS-B: all grades are equal"),
     ],
 )
-def test_other_pairs_are_refused(
+def test_other_pairs_are_an_error(
     runs: list[Made], tmp_path: Path, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
 ) -> None:
     broken = damaged(runs, change)

@@ -139,7 +139,7 @@ def test_an_earlier_reports_strata_are_removed(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("change", ["lacking", "further", "of another split"])
-def test_queries_that_are_not_those_of_the_runs_are_refused(tmp_path: Path, change: str) -> None:
+def test_queries_that_are_not_those_of_the_runs_are_an_error(tmp_path: Path, change: str) -> None:
     own = QUERIES["query_id"] == "test-3"
     changed = {
         "lacking": QUERIES[~own],

@@ -39,7 +39,7 @@ def break_trainer(module) -> None:
     train, scores = module.RankerTrainer.train, module.RankerTrainer.score_pairs
 
     def broken_train(self, segment, until, pairs, after_step=None):
-        if not hasattr(self, "fault"):  # a trainer trains in several stretches, and is made anew for every try
+        if not hasattr(self, "fault"):  # a trainer trains in several stretches, and is made again for every try
             self.fault = FAULTS.get(f"{segment.smoothing.epsilon} {self.seed}")
             if self.fault is not None:
                 happen(self.fault)

@@ -1,4 +1,4 @@
-"""What conducts and judges studies does not ask what is trained: no name of a trainable's stands in its code."""
+"""The code that runs and judges studies does not ask what is trained: it contains no name of a trainable."""
 
 import ast
 import re
@@ -38,7 +38,7 @@ def list_texts(source: str) -> list[tuple[int, str]]:
 
 
 def naming(names: set[str]) -> dict[str, list[int]]:
-    """Where one of the names stands as a word: lines by file."""
+    """Lines with one of the names as a word, by file."""
     any_of = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?![\w-])")
     found: dict[str, list[int]] = {}
     for file in MODULES:

@@ -1,4 +1,4 @@
-"""What a study file says of curricula: the plan that it makes, its sweeps, and what a user may get wrong."""
+"""Settings of curricula in a study file: the plan that it makes, its sweeps, and what a user may get wrong."""
 
 import re
 
@@ -56,7 +56,7 @@ def test_bounds_of_a_study_of_curricula_are_exact_where_nothing_is_shared():
 
 
 def test_the_seed_of_the_scorer_is_that_of_no_other_run():
-    """So that no run computes the scores of its own curriculum."""
+    """Otherwise a run would compute the scores of its own curriculum."""
     assert load_study("curriculum-scoring").scorer_seed == 0
     assert load_study("curriculum-scoring", ["seeds=[0, 1, 3]", "confirm.seeds=[2, 9]"]).scorer_seed == 4
 

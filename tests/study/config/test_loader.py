@@ -167,7 +167,7 @@ def test_only_the_beginning_of_a_folder_is_a_scheme(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["cache.checkpoints", "output.remote"])
-def test_a_file_system_whose_package_is_missing_is_told_by_name(key, monkeypatch):
+def test_a_file_system_without_its_package_is_named(key, monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     assert "Install s3fs" in message(None, f"{key}=s3://bucket/x")
 
@@ -268,7 +268,7 @@ def test_mistakes_together_are_told_as_they_are_alone():
         (("task.path=none", "task.path=a"), "task.path: given twice, as none and 'a'"),
     ],
 )
-def test_one_key_with_two_values_is_refused(overrides, told):
+def test_one_key_with_two_values_is_an_error(overrides, told):
     assert mistakes(None, *overrides) == [f"command line: {told}"]
     assert load_study(None, [overrides[0], overrides[0]]) == load_study(None, [overrides[0]])
 

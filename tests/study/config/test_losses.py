@@ -1,4 +1,4 @@
-"""Studies of several losses: names, baselines, comparisons, and what is refused."""
+"""Studies of several losses: names, baselines, comparisons, and errors."""
 
 from search_spaces.ranker_search import STUDY_TYPE
 from study.config.loader import load_study

@@ -77,7 +77,7 @@ def test_settings_in_instances_stay_as_they_are():
 
 @pytest.fixture
 def prepared(world, monkeypatch):
-    """What the tiny task's data is, wherever a study looks for it."""
+    """Puts the data of the tiny task in the place of every task's data."""
     monkeypatch.setattr("trainables.rankers.ranker_data.prepare_data", lambda *_: world.prepared)
     monkeypatch.setattr("trainables.rankers.ranker_data.find_prepared_data", lambda *_: world.prepared)
     return world.prepared
@@ -126,7 +126,7 @@ def test_a_run_is_never_named_by_epochs():
         ConfigurationFactory(unsettled, RESOLVED, "").make_configuration("BERT", Params(), (1,), "baseline")
 
 
-def test_what_is_too_short_for_its_evaluations_is_refused_wherever_it_is_asked_for(world, prepared, tmp_path):
+def test_what_is_too_short_for_its_evaluations_is_an_error_wherever_it_is_asked_for(world, prepared, tmp_path):
     settings = {**TRAINING, "epochs": 0.01, "evaluations": 2}
     made = tiny_study(world, tmp_path, tmp_path / "cache", training=settings)
     expected = r"training\.evaluations: 2; expected at most one for each of the 1 batches of training\.epochs = 0\.01"
@@ -201,7 +201,7 @@ def test_the_command_line_says_it_instead_of_the_file(tmp_path, own, overrides, 
 @pytest.mark.parametrize(
     "override", [[], ["training.learning_rate=1e-5"], ["training.epochs=2", "training.instances=64"]]
 )
-def test_both_in_one_place_are_refused(tmp_path, override):
+def test_both_in_one_place_are_an_error(tmp_path, override):
     file = tmp_path / "study.toml"
     file.write_text(f"{FILE}instances = 64\nepochs = 2\n")
     with pytest.raises(UserError) as caught:

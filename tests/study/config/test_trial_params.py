@@ -75,6 +75,6 @@ def test_every_value_that_is_wrong_is_named():
         parse_trial_params(STUDY, {"variant": "LS", "warmth": "3", "cold": "4"})
 
 
-def test_a_variant_that_the_study_does_not_have_is_refused():
+def test_a_variant_that_the_study_does_not_have_is_an_error():
     with pytest.raises(UserError, match="expected one of the study's variants: BERT, LS"):
         parse_trial_params(STUDY.model_copy(update={"variants": ("BERT", "LS")}), {"variant": "T-LS", "epsilon": "0.2"})

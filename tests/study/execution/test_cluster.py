@@ -52,7 +52,7 @@ def test_as_many_trials_fit_on_a_node_as_decimals_say():
     assert slots.count_trials_per_node(node(GPU=0.3), {"GPU": 0.1}) == 3  # which 0.3 / 0.1 is not
 
 
-def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds():
+def test_nodes_that_differ_are_an_error_in_one_line_that_names_the_kinds():
     other = ENVIRONMENT.model_copy(update={"instruction_set": "x86_64-amx"})
     nodes._reject_heterogeneous([ENVIRONMENT, ENVIRONMENT])
     with pytest.raises(UserError) as caught:
@@ -63,7 +63,7 @@ def test_nodes_that_differ_are_refused_in_one_line_that_names_the_kinds():
     assert "torch" not in text
 
 
-def test_a_folder_that_a_node_does_not_see_is_refused():
+def test_a_folder_that_a_node_does_not_see_is_an_error():
     seen = nodes.NodeInfo(ENVIRONMENT, load_study("quick").training, [])
     nodes._reject_unshared_folders([seen, seen])
     with pytest.raises(UserError, match=r"cache\.folder: 1 of the 2 nodes .* do not see it; expected .* share"):
@@ -90,7 +90,7 @@ def test_the_address_is_the_studys_and_else_the_environments(given, variable, ex
     assert joining.get_cluster_address(load_study("quick", [f"resources.address={given or 'none'}"])) == expected
 
 
-def test_an_address_of_another_kind_is_refused(monkeypatch):
+def test_an_address_of_another_kind_is_an_error(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "http://127.0.0.1:8265")
     with pytest.raises(UserError, match=r"^environment variable RAY_ADDRESS: 'http://.*; expected auto"):
         joining.get_cluster_address(load_study("quick"))
@@ -139,7 +139,7 @@ def test_nothing_is_set_in_the_environment_before_ray_is_started():
 
 
 @pytest.mark.parametrize("key", ["output.folder", "cache.folder", "cache.checkpoints"])
-def test_folders_that_go_with_the_job_are_refused(key, tmp_path, monkeypatch):
+def test_folders_that_go_with_the_job_are_an_error(key, tmp_path, monkeypatch):
     (tmp_path / "job").mkdir()
     monkeypatch.chdir(tmp_path / "job")
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps({"runtime_env": {"working_dir": "gcs://a.zip"}}))

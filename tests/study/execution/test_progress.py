@@ -36,7 +36,7 @@ class Screen(LiveView):
 
 
 def reported(folder: Path, stop_after: int | None = None) -> tuple[ProgressReporter, Screen]:
-    """A study whose progress was reported from its start to its end, or until it was stopped."""
+    """A study with its progress reported from its start to its end, or until it was stopped."""
     screen, made = Screen(), scheduler(folder)
     progress, seen = ProgressReporter([made], screen), set[tuple[str, str]]()
     before = list[TrialRequest]()

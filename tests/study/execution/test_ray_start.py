@@ -63,7 +63,7 @@ def alive(those: set[Process]) -> set[Process]:
 
 @pytest.mark.parametrize("writable", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_it_leaves_nothing_in_the_home_and_ends_with_all_its_processes(writable, sessions, tmp_path):
-    """A home that is a file takes nothing, whoever asks."""
+    """A home that is a file takes nothing, from any user."""
     home = tmp_path / "home"
     home.mkdir() if writable else home.touch()
     with begin(home, sessions) as process:

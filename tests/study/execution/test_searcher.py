@@ -1,4 +1,4 @@
-"""Trials handed to Tune, and what becomes of those whose trial fails: told once, tried again where that may help."""
+"""Trials handed to Tune. Failed ones are reported once, and tried again where that may help."""
 
 import io
 import json
@@ -303,7 +303,7 @@ def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(tune, m
         tune.begin()
 
 
-def test_a_run_whose_node_was_lost_goes_on_however_often_and_still_has_its_second_try(tmp_path):
+def test_a_run_that_lost_its_node_goes_on_however_often_and_still_has_its_second_try(tmp_path):
     tune, lost = Tune(tmp_path), [True, True, False, False]
     tune.searcher._is_node_lost = lambda trial: lost.pop(0)
     name, job, _ = tune.begin()

@@ -30,12 +30,12 @@ def test_as_many_trials_as_the_cores_hold(settings, expected):
 
 
 @pytest.mark.parametrize("settings", [["resources.concurrent=5"], ["resources.concurrent=3", "training.threads=2"]])
-def test_more_are_refused_in_one_line(settings):
+def test_more_are_an_error_in_one_line(settings):
     with pytest.raises(UserError, match=r"resources\.concurrent: \d; expected at most \d, what the 4 cores"):
         check_cores(load_study("quick", settings))
 
 
-def test_more_threads_than_cores_are_refused_unless_a_cluster_has_them(tmp_path):
+def test_more_threads_than_cores_are_an_error_unless_a_cluster_has_them(tmp_path):
     with pytest.raises(UserError, match=r"training\.threads: 5; expected at most 4, the cores of this machine; or res"):
         check_cores(load_study("quick", ["training.threads=5"]))
     folders = [f"output.folder={tmp_path}", f"cache.folder={tmp_path}"]
@@ -59,7 +59,7 @@ def test_a_preview_names_a_gpu_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 0)
     monkeypatch.setattr("study.workflows.dry_run.ROCM_DEVICE", tmp_path / "none")
     preview = build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))
-    assert "\na start here would be refused: resources.gpu: 0.5, but this machine shows no NVIDIA GPU" in str(preview)
+    assert "\na start here would fail: resources.gpu: 0.5, but this machine shows no NVIDIA GPU" in str(preview)
     assert not build_preview(load_study("quick", folders))["problems"]
     monkeypatch.setattr("study.workflows.dry_run.count_gpus", lambda: 1)
     assert not build_preview(load_study("quick", ["resources.gpu=0.5", *folders]))["problems"]

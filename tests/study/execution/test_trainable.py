@@ -1,4 +1,4 @@
-"""What a trial hands to the driver: it needs no folder of the study, and what is lost on the way is found again."""
+"""Results of a trial for the driver: it needs no folder of the study, and what is lost on the way is found again."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""What is recorded and shown of a run that ends with its best evaluation is that evaluation's."""
+"""Records and reports of a run that ends with its best evaluation have that evaluation."""
 
 import numpy as np
 import pandas as pd
@@ -64,7 +64,7 @@ def test_a_study_records_and_shows_the_evaluation_that_counts(world, fresh, tmp_
     assert bool(early) == (checkpoint != "last")
 
 
-def test_a_metric_that_the_task_lets_no_evaluation_compute_is_refused():
+def test_a_metric_that_the_task_lets_no_evaluation_compute_is_an_error():
     with pytest.raises(UserError) as caught:
         load_study(None, ["training.checkpoint=R10@1", "task.candidates=8", "analysis.metric=R8@1"])
     assert str(caught.value).startswith("command line: training.checkpoint: 'R10@1'; expected last, or R8@<k>")

@@ -59,7 +59,7 @@ def refuse(
     is_refused: Callable[[str], object],
     told: str = "the network is gone",
 ) -> None:
-    """Lets the storage of the copy take no file of which this is true."""
+    """Lets the storage of the copy take no file with this property."""
     put = remote._storage.put_file
 
     def put_or_refuse(name: str, source: Path) -> None:
@@ -208,7 +208,7 @@ def test_an_upload_that_fails_is_told_and_made_good_with_the_next(tmp_path, monk
     assert files(tmp_path / "other") == files(tmp_path / "one")
 
 
-def test_one_record_that_is_refused_keeps_no_other_waiting(tmp_path, monkeypatch):
+def test_a_rejected_record_keeps_no_other_waiting(tmp_path, monkeypatch):
     place, said = some_place("memory", tmp_path), list[str]()
     remote = copy_of(place, tmp_path / "one", said.append)
     refuse(remote, monkeypatch, lambda name: name.startswith("runs/bad/"), "refused")
@@ -293,7 +293,7 @@ def test_the_newer_plan_counts(place, tmp_path):
     ("theirs", "found"),
     [({"name": "other"}, "results of the study 'other'"), ({"alpha": 0.1}, "version 1 of the plan differs")],
 )
-def test_another_study_or_another_plan_there_is_refused(place, tmp_path, theirs, found):
+def test_another_study_or_another_plan_there_is_an_error(place, tmp_path, theirs, found):
     planned(tmp_path / "one", **theirs)
     copy_of(place, tmp_path / "one").upload_study()
     planned(tmp_path / "other")
@@ -318,7 +318,7 @@ def test_a_place_that_cannot_be_read_is_one_line(tmp_path):
         ("nowhere://bucket", "a file system that fsspec knows"),
     ],
 )
-def test_a_place_that_cannot_be_is_refused_without_showing_a_password(key, url, expected):
+def test_a_place_that_cannot_be_is_an_error_without_showing_a_password(key, url, expected):
     with pytest.raises(UserError, match=expected) as told:
         load_study(None, [f"{key}={url}"])
     assert not {"secret", "sec/ret", "me:"} & set(str(told.value).replace("@", " ").split())

@@ -142,7 +142,7 @@ def test_other_metrics_take_lists_of_any_length(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["STS", "STS/STS12", "STS/STS12/a"])
-def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_whatever_the_files(tmp_path, name):
+def test_metrics_of_sentence_pairs_have_a_value_for_each_in_one_order_from_any_files(tmp_path, name):
     frame = similarities("test", 1.0, 3)
     record.write_run_record(tmp_path, "test", entry("a", "test", 0.5, "cpu"), encode_scores(frame))
     mixed = encode_scores(frame.sample(frac=1, random_state=1))

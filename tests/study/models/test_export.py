@@ -39,7 +39,7 @@ CHANGES = {"seeds": [1, 2], "variants": ["BERT", "LS"], "search": {"epsilon": [0
 
 
 class Finished(NamedTuple):
-    """A study whose trials have ended, and whose chosen weights are kept."""
+    """A study with ended trials and the kept weights of the chosen runs."""
 
     study: Study
     scheduler: StudyScheduler
@@ -175,7 +175,7 @@ def test_the_scores_are_those_of_the_record_wherever_the_weights_are(finished, t
 
 
 def test_reranking_the_candidates_of_a_study_gives_its_scores(finished, world, tmp_path):
-    """The source's whole documents, of which the study's model read 12 words, and pairs that are too long."""
+    """The source's whole documents, while the study's model read 12 words of each, and pairs that are too long."""
     run = select_run(finished.study, list_chosen_runs(finished.study, finished.analysis, "LS"), 1)
     assert api.export(finished.study, "LS", tmp_path / "model", seed=1) == tmp_path / "model"
     recorded = pd.read_parquet(get_scores_path(finished.study.folder, run.specification.id, "test"))
@@ -281,7 +281,7 @@ def test_the_order_of_documents_is_compared_within_queries():
     assert (check.n_pairs, check.n_swapped) == (3, 1)
 
 
-def test_other_weights_than_those_of_the_record_are_refused(finished, tmp_path):
+def test_other_weights_than_those_of_the_record_are_an_error(finished, tmp_path):
     runs = list_chosen_runs(finished.study, finished.analysis, "LS")
     other = runs[0]._replace(summary=runs[0].summary | {"weights": "0" * 64})
     with pytest.raises(MachineError, match="are not those of the study"):

@@ -1,4 +1,4 @@
-"""What was declared stays declared: a plan is written once, and every change is a new version."""
+"""Declarations stay: a plan is written once, and every change is a new version."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def comparisons(plan: dict[str, Any]) -> list[list[str]]:
     return [pair for family in plan["families"] for pair in family["comparisons"]]
 
 
-def test_results_whose_plan_is_missing_are_not_declared_anew(tmp_path):
+def test_results_without_their_plan_are_not_declared_again(tmp_path):
     """The plan that was declared before the results is lost."""
     register_plan(study(), MODEL, tmp_path / "results")
     (tmp_path / "results/runs/a").mkdir(parents=True)
@@ -226,7 +226,7 @@ def test_label_noise_is_part_of_the_plan(tmp_path):
         register_plan(study(task={"label_noise": 0.4}), MODEL, tmp_path)
 
 
-def test_another_studys_folder_is_refused(tmp_path):
+def test_another_studys_folder_is_an_error(tmp_path):
     register_plan(study(), MODEL, tmp_path)
     before = (tmp_path / "plan.json").read_bytes()
     with pytest.raises(UserError, match="results of the study 'small'; expected those of 'other'"):
@@ -234,7 +234,7 @@ def test_another_studys_folder_is_refused(tmp_path):
     assert (tmp_path / "plan.json").read_bytes() == before
 
 
-def test_a_folder_with_other_things_is_refused(tmp_path):
+def test_a_folder_with_other_things_is_an_error(tmp_path):
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(UserError, match="a folder with other files; expected an empty folder"):
         register_plan(study(), MODEL, tmp_path)
@@ -242,7 +242,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"plan": {}}', "\udcff"])
-def test_a_plan_json_of_something_else_is_refused(tmp_path, content):
+def test_a_plan_json_of_something_else_is_an_error(tmp_path, content):
     (tmp_path / "plan.json").write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(UserError, match="expected"):
         register_plan(study(), MODEL, tmp_path)
@@ -272,7 +272,7 @@ def test_once_test_scores_exist_only_variants_may_be_added(tmp_path):
 DATA = {"fingerprint": "a", "splits": {split: {"queries": 2} for split in ("dev", "test")}}
 
 
-def test_a_start_that_would_be_refused_is_found_without_a_start(tmp_path):
+def test_a_start_that_would_fail_is_found_without_a_start(tmp_path):
     """An automatic precision and word vectors are resolved only by a start, which finds whether they changed."""
     place = {"output": {"folder": str(tmp_path)}, "variants": ["BERT", "LS"]}
     check_changes(study(**place), MODEL, DATA)

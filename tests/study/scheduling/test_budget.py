@@ -29,7 +29,7 @@ def test_the_clock_counts_all_starts(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"seconds": "long"}', "{}", f'{{\n "sha256": "{64 * "0"}",\n "seconds": 9}}']
 )
-def test_a_damaged_clock_begins_anew_and_says_so(tmp_path, content):
+def test_a_damaged_clock_begins_again_and_says_so(tmp_path, content):
     """It never keeps a finished study from its report."""
     (tmp_path / "clock.json").write_text(content)
     said: list[str] = []

@@ -173,7 +173,7 @@ def _run_out(begun: StudyScheduler) -> None:
         begun.mark_ended(request)
 
 
-def test_damaged_difficulties_are_made_anew_with_the_same_result(world, done, tmp_path, fresh):
+def test_damaged_difficulties_are_made_again_with_the_same_result(world, done, tmp_path, fresh):
     changes = {**ORDERED, "curriculum": {**ORDERED["curriculum"], "score": ["words_context"]}}
     cache = forgotten(fresh())
     (written,) = (path for path in list_tables(done.study.cache_folder) if path.name.startswith("words_context"))

@@ -1,4 +1,4 @@
-"""A study trains no more than its plan says, whatever is removed or interrupted, and ends with the same weights."""
+"""A study trains no more than its plan says, also after losses and interruptions, and ends with the same weights."""
 
 import random
 import shutil

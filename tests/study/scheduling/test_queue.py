@@ -83,7 +83,7 @@ class _Run:
 
 @st.composite
 def _runs(draw: st.DrawFn) -> list[_Run]:
-    """Runs of which some share their first checkpoints, and some need another run."""
+    """Runs; some share their first checkpoints, and some need another run."""
     made = list[_Run]()
     for number in range(draw(st.integers(1, 12))):
         keys = draw(st.lists(st.sampled_from("abcdef"), max_size=3, unique=True))

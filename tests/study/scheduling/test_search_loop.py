@@ -75,7 +75,7 @@ def values(folder: Path, run_id: str, metric: str) -> np.ndarray | None:
 
 
 class Replay:
-    """What should have become of a search: the oracle.
+    """Expected result of a search: the oracle.
 
     Attributes:
         dropped: by configuration, after how many seeds.

@@ -1,4 +1,4 @@
-"""What runs next follows from the study file and the finished records alone.
+"""The next run follows from the study file and the finished records alone.
 
 No model is trained here: records are written by hand with a metric that is a pure function of a run's labels.
 """
@@ -225,7 +225,7 @@ def beginning(kept: set[str], keys: list[str]) -> int:
 
 @settings.get_profile("costly")
 @given(st.integers(), st.integers(1, 8), st.floats(0, 0.3))
-def test_whoever_keeps_only_what_is_needed_misses_nothing(seed, concurrent, share):
+def test_a_store_that_keeps_only_what_is_needed_misses_nothing(seed, concurrent, share):
     """Stages as they would be kept by a study of unlimited budget, and by one without any."""
     draw = random.Random(seed)
     failing: dict[str, bool] = {}

@@ -1,4 +1,4 @@
-"""What sweeps brought to a study: completed, chosen from like what the study proposes, and nothing after the test.
+"""Trials of sweeps in a study: completed, chosen from like what the study proposes, and nothing after the test.
 
 No model is trained: records are written by hand with a metric that is a pure function of a run's labels.
 """
@@ -126,7 +126,7 @@ def test_the_searches_propose_as_they_would_have(tmp_path):
     assert Counter(item.name for item in beside.configurations)["T-LS"] == STUDY.search.n_configurations["T-LS"] + 2
 
 
-def test_one_that_is_proposed_as_well_counts_once(tmp_path):
+def test_one_that_is_also_proposed_counts_once(tmp_path):
     reference = scheduler(tmp_path / "reference")
     drive(reference)
     points = [(item.name, item.params) for item in reference.configurations if item.name in ("LS", "T-LS", "BERT")]
@@ -177,7 +177,7 @@ def test_a_variant_that_is_not_the_studys_is_left_alone(tmp_path):
     assert "T-LS" not in {item.name for item in made.configurations}
 
 
-def test_the_log_shows_them_beside_the_proposals_and_proposes_nothing_else_for_it(tmp_path):
+def test_the_log_shows_them_next_to_the_proposals_and_proposes_nothing_else_for_it(tmp_path):
     made = scheduler(tmp_path, BEST)
     drive(made, metric)
     log = made.build_search_log()["systems"]
@@ -297,7 +297,7 @@ def test_from_what_is_chosen_is_known_elsewhere_before_a_test_score_is(tmp_path,
     assert swept.read_frozen_ids(there) == {configuration(*BEST).id}
 
 
-def test_seeds_that_serve_are_refused_where_sweeps_add_configurations(tmp_path, monkeypatch):
+def test_seeds_that_serve_are_an_error_where_sweeps_add_configurations(tmp_path, monkeypatch):
     """The study would choose among them by the very runs that it then tests."""
     search = STUDY.search.model_dump() | {"n_configurations": dict.fromkeys(STUDY.search.n_configurations, 1)}
     confirm, tracking = {"seeds": (*SEEDS, 101)}, {"mode": "disabled"}

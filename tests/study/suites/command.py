@@ -46,7 +46,7 @@ def write(place: Path, text: str = SUITE) -> Path:
 
 
 def command(place: Path, *arguments: str) -> list[str]:
-    """A suite whose results and cache lie under `place`."""
+    """A suite with results and cache under `place`."""
     output = (f"output.folder={place / 'suite'}", f"cache.folder={place / 'cache'}")
     return [sys.executable, "-m", "study.run", str(place / "suite.toml"), *output, *arguments]
 

@@ -1,4 +1,4 @@
-"""The plan of a suite: what it has, its versions, and whose folder it refuses."""
+"""The plan of a suite: what it has, its versions, and the folders that it refuses."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_the_same_suite_keeps_its_plan_and_another_is_the_next_version(tmp_path)
         assert read_suite_plan(place / "suite.json").document == changed
 
 
-def test_the_plan_has_all_studies_whichever_are_selected(tmp_path):
+def test_the_plan_has_all_studies_with_any_selection(tmp_path):
     first = loaded(tmp_path, selected=("*long",))
     plan = register_suite_plan(first)
     assert [study["key"] for study in plan[0]["studies"]] == ["bm25-short", "bm25-long", "random-short", "random-long"]
@@ -74,7 +74,7 @@ def test_the_plan_of_another_machine_is_found_in_the_studies_folders(tmp_path):
     assert (changed["version"], changed["replaces"]) == (2, plan[1])
 
 
-def test_the_folder_of_something_else_is_refused(tmp_path):
+def test_the_folder_of_something_else_is_an_error(tmp_path):
     suite = loaded(tmp_path)
     check_suite_folder(suite)
     register_suite_plan(suite)

@@ -1,4 +1,4 @@
-"""What a suite would run, in all; nothing heavy is loaded for it."""
+"""Runs of a suite, in all; nothing heavy is loaded for it."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_mistake_in_the_data_or_the_model_of_a_study_names_the_study(
     assert printed.startswith(f"study.run: {line}")
 
 
-def test_what_is_for_one_study_is_refused(tmp_path):
+def test_what_is_for_one_study_is_an_error(tmp_path):
     source = written(tmp_path)
     for arguments in (["quick", "--study", "x", "--dry-run"], [source, "--export-sweep"], [source, "--sweep"]):
         refused = call("study.run", tmp_path, *arguments)

@@ -1,4 +1,4 @@
-"""What a suite does if the report of a study cannot be written: the other studies go on, and the error is told."""
+"""If the report of a study cannot be written, the other studies of a suite go on, and the error is reported."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ from study.utils.live_view import LiveView
 
 
 class Session:
-    """A study whose trials have ended, or end when they are run."""
+    """A study with trials that have ended, or end when they are run."""
 
     def __init__(self, name: str, log: list[str], error: Exception | None = None) -> None:
         self.name, self._log, self._error = name, log, error

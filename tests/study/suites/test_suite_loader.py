@@ -1,4 +1,4 @@
-"""What a suite file says and what becomes of its studies; a mistake is one line."""
+"""Settings of a suite file and its studies; a mistake is one line."""
 
 from pathlib import Path
 
@@ -105,7 +105,7 @@ def test_combinations_can_be_skipped(tmp_path):
     assert [each.key for each in load_suite(source).studies] == ["bm25-short", "bm25-long", "random-short"]
 
 
-def test_a_base_is_found_beside_the_suite(tmp_path):
+def test_a_base_is_found_next_to_the_suite(tmp_path):
     (tmp_path / "base.toml").write_text(
         'name = "base"\nvariants = ["BERT"]\nmodel.name = "a/b"\ntraining.negatives = 1'
     )
@@ -130,7 +130,7 @@ def test_what_is_the_bases_own_is_not_the_suites(tmp_path):
         assert each.study.folder == Path(f"results/small/{each.key}").absolute()
 
 
-def test_a_suite_whose_axes_are_misspelt_is_told_about_them(tmp_path):
+def test_the_message_about_a_suite_with_misspelt_axes_names_them(tmp_path):
     source = written(tmp_path, SUITE.replace("[axes", "[axis"))
     assert is_suite(source)
     with pytest.raises(UserError, match=r"axes: missing.*\n?.*axis: .*expected one of name, base, study, axes"):
@@ -170,7 +170,7 @@ def test_a_mistake_on_the_command_line_is_one_line(tmp_path, overrides, told):
     assert "\n" not in str(error.value)
 
 
-def test_published_results_may_be_beside_the_suite(tmp_path):
+def test_published_results_may_be_next_to_the_suite(tmp_path):
     table = '[best]\nsource = "me"\nmetric = "R10@1"\n[best.scores.BM25]\nshort = {BERT = 0.5}\n'
     (tmp_path / "mine.toml").write_text(table)
     source = written(tmp_path, SUITE.replace("[study]", "published = 'mine.best'\n[study]", 1))

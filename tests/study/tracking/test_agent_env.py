@@ -1,4 +1,4 @@
-"""What a sweep's agent says to a command, and what runs of the study must not hear of it."""
+"""Variables that a sweep's agent sets for a command. Runs of the study must not see them."""
 
 from study.tracking.agent_env import SweepContext, read_sweep_context, remove_sweep_variables
 

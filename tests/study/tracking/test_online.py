@@ -1,4 +1,4 @@
-"""What the logger brings to a W&B server, with the real client: every run and every point once, whatever fails."""
+"""Content that the logger brings to a W&B server, with the real client: every run and point once, despite failures."""
 
 import platform
 import shlex
@@ -37,7 +37,7 @@ def test_a_run_is_shown_while_it_trains_and_ends_as_its_record_says(server, trac
     whole(server.runs(tracking.project)["abc"], tracking.folder)
 
 
-def test_a_run_whose_driver_stopped_goes_on_where_it_was(server, tracking):
+def test_a_run_after_a_stop_of_its_driver_goes_on_where_it_was(server, tracking):
     logger = WandbLogger(tracking, print)
     logger.log_rows(LABELS, CURVE[:1], 0)
     logger.close()

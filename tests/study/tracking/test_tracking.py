@@ -1,5 +1,5 @@
-"""What the logger writes offline, with the real client in its real process; mirrors that were interrupted are made
-whole again from the records."""
+"""Files that the logger writes offline, with the real client in its real process; mirrors that were interrupted are
+made whole again from the records."""
 
 import hashlib
 import json
@@ -223,7 +223,7 @@ def test_another_mode_project_or_server_is_another_mirror(tracking, monkeypatch)
     assert not done(online, "dev")
 
 
-def test_whose_the_project_is_may_stand_in_the_environment(monkeypatch):
+def test_the_owner_of_the_project_may_be_in_the_environment(monkeypatch):
     monkeypatch.delenv("WANDB_ENTITY", raising=False)
     assert (tracking_of(STUDY).project, tracking_of(STUDY).entity) == (STUDY.name, None)
     monkeypatch.setenv("WANDB_ENTITY", "team")

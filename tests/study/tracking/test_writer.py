@@ -1,4 +1,4 @@
-"""One writer a W&B run: whoever wants a lock gets it, however the others come and go."""
+"""One writer a W&B run: each process that wants a lock gets it, however the others come and go."""
 
 import errno
 import fcntl

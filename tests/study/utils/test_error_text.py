@@ -1,4 +1,4 @@
-"""What a record says about a failure: the reason, and nothing about the machine."""
+"""Text of a failure in a record: the reason, and nothing about the machine."""
 
 import errno
 import os
@@ -149,7 +149,7 @@ class ForeignError(Exception):
         (ValueError("no space"), False),
     ],
 )
-def test_a_full_disk_is_known_by_whatever_says_it(error, expected):
+def test_a_full_disk_is_known_by_every_error_that_says_it(error, expected):
     assert is_disk_full(error) == expected
 
 
@@ -166,5 +166,5 @@ def test_a_full_disk_is_known_by_whatever_says_it(error, expected):
         (FloatingPointError("not finite"), False, False),
     ],
 )
-def test_whose_fault_it_is_is_not_told_by_a_word_in_a_path(error, unlimited, limited):
+def test_a_word_in_a_path_does_not_tell_the_kind_of_a_fault(error, unlimited, limited):
     assert (is_machine_fault(error, NONE), is_machine_fault(error, LIMITS)) == (unlimited, limited)

@@ -1,4 +1,4 @@
-"""What the command line says when a study breaks off: one line, status 1, and the whole story where there is room."""
+"""Message of the command line when a study breaks off: one line, status 1, and the whole story where there is room."""
 
 import errno
 import json
@@ -100,7 +100,7 @@ def test_that_the_same_command_goes_on_is_said_only_where_it_does(tmp_path, monk
     assert found == f"study.run: {told}; 1 finished run kept in {tmp_path}{promise}"
 
 
-def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_it_anew(tmp_path, monkeypatch, capsys):
+def test_a_damaged_file_of_the_cache_is_removed_so_that_the_same_command_makes_it_again(tmp_path, monkeypatch, capsys):
     (tmp_path / "cache").mkdir()
     file = tmp_path / "cache" / "part.npy"
     file.write_text("x")

@@ -94,7 +94,7 @@ def test_one_that_is_stopped_says_so(tmp_path):
     assert (run.summary["state"], run.summary["error"]) == ("failed", "stopped from outside")
 
 
-def test_a_run_of_the_study_beside_it_is_a_run_of_its_own(tmp_path):
+def test_a_run_of_the_study_next_to_it_is_a_run_of_its_own(tmp_path):
     result = made(tmp_path, SEED)
     assert result.returncode == 0, result.stderr
     found = runs(tmp_path)

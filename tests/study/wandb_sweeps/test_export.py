@@ -31,7 +31,7 @@ WIDE = (SCHEDULES, A, "search.learning_rate=[1e-5, 5e-4]")
 
 
 def grid(constant: int, ending: int) -> tuple[str, ...]:
-    """A grid, with so many configurations of variants whose smoothing is constant, and of those whose ends."""
+    """A grid with so many configurations of variants with constant smoothing, and with smoothing that ends."""
     counts = {"LS": constant, "WSLS": constant, "T-LS": ending, "T-WSLS": ending}
     return ("search.sampler=grid", *(f"search.n_configurations.{name}={count}" for name, count in counts.items()))
 
@@ -254,7 +254,7 @@ def test_an_agent_that_lacks_the_study_trains_no_other(tmp_path, monkeypatch, ca
         )
 
 
-def test_a_study_without_a_search_is_refused(tmp_path):
+def test_a_study_without_a_search_is_an_error(tmp_path):
     with pytest.raises(UserError, match="searches nothing"):
         written(tmp_path, 'variants=["BERT"]')
 

@@ -27,7 +27,7 @@ TRIALS = {"LS": 1, "WSLS": 1, "T-LS": 2, "T-WSLS": 1}
 
 @pytest.fixture(scope="module")
 def tiny(world, tmp_path_factory):
-    """A study that ran to its end, one run beside it failed; and all keys that its runs logged."""
+    """A study that ran to its end, one run next to it failed; and all keys that its runs logged."""
     place = tmp_path_factory.mktemp("dashboard")
     search = {"n_configurations": TRIALS, "hours": 5.0}
     made = study(world, place / "study", world.fresh_cache(place / "cache"), search=search)

@@ -17,7 +17,7 @@ from trainables.storage.base import MANIFEST, RESUME_FOLDER, Storage
 from trainables.storage.eviction import group_entries
 
 BYTES = 100
-"""Of a state."""
+"""Size of a state."""
 
 
 class Counted:
@@ -69,7 +69,7 @@ def total(kept: Storage) -> int:
 def drive(
     work: StudyScheduler, kept: Storage, budget: CheckpointEvictor, look: Callable[[Storage], int] = lambda _: 0
 ) -> list[int]:
-    """Runs a scheduler whose trials write states and now and then leave a slot; returns how it looks after each."""
+    """Runs a scheduler with trials that write states and now and then leave a slot; returns how it looks after each."""
     taken: list[int] = []
     while not work.is_finished:
         request = work.pop_request()
@@ -88,7 +88,7 @@ def drive(
 
 @pytest.mark.parametrize("budget", [2_000, 7_000])
 @pytest.mark.parametrize("kind", ["folder", "memory"])
-def test_the_budget_holds_after_every_trial_but_for_what_is_needed(tmp_path, kind, budget):
+def test_the_budget_holds_after_every_trial_except_what_is_needed(tmp_path, kind, budget):
     def look(kept: Storage) -> int:
         there = group_entries(kept.list_files())
         taken, needed = sum(unit.size for unit in there), work.list_needed_checkpoints()

@@ -1,4 +1,4 @@
-"""What --dry-run says is what the study then runs, as far as that is known, and nothing is spent to say it."""
+"""The preview of --dry-run is what the study then runs, as far as that is known, and costs nothing."""
 
 import json
 import math
@@ -158,10 +158,10 @@ def test_what_can_be_detected_is_what_the_report_says_of_its_first_baseline(tmp_
 
 
 @pytest.mark.parametrize("option", ["--json", "--estimate-cost"])
-def test_what_belongs_to_the_plan_is_refused_without_it(tmp_path, option):
+def test_what_belongs_to_the_plan_is_an_error_without_it(tmp_path, option):
     result = call("study.run", tmp_path, option)
     assert result.returncode == 2
-    assert result.stderr == f"study.run: command line: {option}; expected --dry-run as well\n"
+    assert result.stderr == f"study.run: command line: {option}; expected also --dry-run\n"
 
 
 @pytest.mark.long

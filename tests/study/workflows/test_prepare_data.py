@@ -102,7 +102,7 @@ def test_frozen_layers_and_added_tokens_go_together(world, tmp_path):
     assert plain.lower is not None
     rows = [model.lower[0].word_embeddings.weight for model in (first, second, plain)]
     assert len(rows[0]) == len(rows[2]) + 2
-    assert rows[0].equal(rows[1])  # whatever the seed
+    assert rows[0].equal(rows[1])  # with any seed
     assert rows[0][:-2].equal(rows[2])
     assert not rows[0][-1].equal(rows[0][-2])
     assert first.head.weight.equal(plain.head.weight)  # no other draw is moved
@@ -153,7 +153,7 @@ def write_same_dialogues(folder: Path) -> RankerTaskSettings:
     return RankerTaskSettings.model_validate(settings | {"allowed_overlap": 1})
 
 
-def test_missing_weak_labels_are_refused_and_several_relevant_documents_are_not(world, tmp_path):
+def test_missing_weak_labels_are_an_error_and_several_relevant_documents_are_not(world, tmp_path):
     task = write_same_dialogues(tmp_path)
     prepared = prepare_data(task, tmp_path / "cache")
     counts = prepared.read_candidates("train").groupby("query_id")["relevant"].agg(["sum", "size"])
@@ -255,7 +255,7 @@ def write_overlapping(folder: Path) -> RankerTaskSettings:
     return task
 
 
-def test_queries_of_several_splits_are_refused_unless_the_study_allows_them(world, tmp_path, capsys):
+def test_queries_of_several_splits_are_an_error_unless_the_study_allows_them(world, tmp_path, capsys):
     task = write_overlapping(tmp_path / "data")
     refused, allowing = study(world, tmp_path, task), task.model_copy(update={"allowed_overlap": 0.6})
     allowed = study(world, tmp_path, allowing)
@@ -292,7 +292,7 @@ def test_what_a_study_allows_is_no_part_of_its_data_or_runs(tmp_path):
 
 
 def test_a_swept_configuration_may_overlap_as_its_study_may(world, tmp_path):
-    """It is refused for its own weak labels only."""
+    """It is an error for its own weak labels only."""
     allowed = study(
         world, tmp_path, write_same_dialogues(tmp_path), training={**SETTINGS["training"], "evaluations": 1}
     )

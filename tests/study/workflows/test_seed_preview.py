@@ -1,4 +1,4 @@
-"""What --dry-run says about numbers of fresh seeds: the trainings that they take, their cost, and what they show."""
+"""Rows of --dry-run about numbers of fresh seeds: the trainings that they take, their cost, and what they show."""
 
 import math
 from pathlib import Path

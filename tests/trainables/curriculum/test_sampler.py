@@ -77,7 +77,7 @@ def test_equal_difficulties_are_shuffled_by_the_seed_alone() -> None:
     assert abs(np.corrcoef(first, np.arange(100))[0, 1]) < 0.3
 
 
-def test_batches_follow_from_seed_and_step_whatever_was_drawn_before() -> None:
+def test_batches_follow_from_seed_and_step_and_not_from_earlier_draws() -> None:
     one, other = sampler(), sampler()
     backwards = {step: other.sample_rows(step) for step in reversed(range(STEPS))}
     assert all((one.sample_rows(step) == backwards[step]).all() for step in range(STEPS))

@@ -41,7 +41,7 @@ def document(i: int) -> str:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> Path:
-    """Writes `lines` with their ends to `path`, whose folder is made."""
+    """Writes `lines` with their ends to `path`, and makes its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     return path
@@ -59,7 +59,7 @@ def settings(name: str, path: Path | None = None, **changes: object) -> RankerTa
 
 
 def read(settings: RankerTaskSettings) -> IRDataset:
-    """What the task makes of its files."""
+    """The collection that the task reads from its files."""
     return get_task(settings.name).read_dataset(settings)
 
 
@@ -180,7 +180,7 @@ TOPICS = range(40, 48)
 
 
 def write_trec_dl(folder: Path, year: int) -> RankerTaskSettings:
-    """MS MARCO beside a year of TREC Deep Learning: grades 0 to 3, and the official top passages, not best first."""
+    """MS MARCO next to a year of TREC Deep Learning: grades 0 to 3, and the official top passages, not best first."""
     given = write_msmarco(folder)
     write_lines(folder / "collection.tsv", (f"{i}\t{document(i)}" for i in range(60)))
     write_lines(folder / f"msmarco-test{year}-queries.tsv", (f"{i}\t{query(i)}" for i in (*TOPICS, 99)))

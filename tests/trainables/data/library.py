@@ -1,4 +1,4 @@
-"""A small library written to disk: enough docstrings for a task, none of which needs an import."""
+"""A small library written to disk: enough docstrings for a task, without imports."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A damaged cache changes no number: what a process opens is as it was written, or is named and made anew."""
+"""A damaged cache changes no number: what a process opens is as it was written, or is named and made again."""
 
 import itertools
 import os
@@ -77,7 +77,7 @@ FAST = [*zip(KINDS, itertools.cycle(DAMAGES), strict=False)]
 @pytest.mark.parametrize(
     ("kind", "damage"), [pytest.param(*case, marks=[] if case in FAST else pytest.mark.long) for case in CASES]
 )
-def test_a_run_over_a_damaged_cache_ends_with_the_same_bits_and_makes_the_file_anew(
+def test_a_run_over_a_damaged_cache_ends_with_the_same_bits_and_makes_the_file_again(
     world: World, reference: tuple[Path, TrialResult], tmp_path: Path, kind: str, damage: str
 ) -> None:
     cache, expected = reference
@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["one", "two", "SHA256SUMS"])
-def test_a_damaged_folder_is_removed_and_made_anew_whichever_file_it_is(tmp_path: Path, name: str, damage: str) -> None:
+def test_a_folder_with_any_damaged_file_is_removed_and_made_again(tmp_path: Path, name: str, damage: str) -> None:
     folder = tmp_path / "folder"
 
     def make() -> None:
@@ -188,7 +188,7 @@ def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path, mon
 def test_a_damaged_table_of_the_prepared_data_ends_a_trial_and_not_with_a_number(
     world: World, reference: tuple[Path, TrialResult], tmp_path: Path
 ) -> None:
-    """Only whoever has the sources can make it anew."""
+    """Only a machine that has the sources can make it again."""
     shutil.copytree(reference[0], tmp_path / "cache")
     made = job(world, tmp_path / "cache", T_LS, FROZEN)
     table = RankerData(made).prepared.folder / "candidates.parquet"

@@ -96,7 +96,7 @@ def test_the_candidates_are_the_first_documents_of_rank_bm25(prepare: Prepare, c
     np.testing.assert_array_equal(prepared.read_candidates(split)["bm25"], prepared.read_candidates(split)["score"])
 
 
-def test_training_is_the_same_whatever_is_evaluated(prepare: Prepare, collection: Path) -> None:
+def test_training_is_the_same_with_any_evaluation(prepare: Prepare, collection: Path) -> None:
     retrieved, sampled = prepare(), prepare(depth=None)
     assert list_candidates(retrieved, "test") == rank_with_rank_bm25(collection, "test")
     pd.testing.assert_frame_equal(retrieved.read_candidates("train"), sampled.read_candidates("train"))
@@ -180,7 +180,7 @@ def test_a_query_that_the_first_stage_lacks_is_evaluated(prepare: Prepare, tmp_p
     assert (counts["queries"], counts["queries_missed"], counts["queries_absent"]) == (6, 5, 1)
     assert prepared.read_metadata()["splits"]["dev"]["queries_absent"] == 0
     told = describe_retrieval(FirstStage("a run", 100), prepared.read_metadata()["splits"])
-    assert ". Queries without any candidate count as well, with the lowest value: 1 of test. " in told
+    assert ". Queries without any candidate also count, with the lowest value: 1 of test. " in told
     assert counts["recall"] == pytest.approx(
         1 / 12, abs=1e-6
     )  # one of the two relevant documents of one of six queries
@@ -301,7 +301,7 @@ def test_the_query_itself_is_left_out_of_every_first_stage(tmp_path: Path, first
         ([("q12", "d12", 1.0), ("q18", "d3", 1.0)], "no relevant document among the 1 candidates of the test queries"),
     ],
 )
-def test_a_run_of_another_collection_is_refused(
+def test_a_run_of_another_collection_is_an_error(
     prepare: Prepare, tmp_path: Path, lines: list[tuple[str, str, float]], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
@@ -333,7 +333,7 @@ def test_a_wrong_run_is_noticed_before_anything_is_sampled_and_leaves_nothing(co
     assert not list((tmp_path / "cache" / "preparing").glob("*"))
 
 
-def test_files_that_overlap_or_are_missing_are_refused(prepare: Prepare, tmp_path: Path) -> None:
+def test_files_that_overlap_or_are_missing_are_an_error(prepare: Prepare, tmp_path: Path) -> None:
     one, two = (write_run(tmp_path / name, [("q12", "d12", 1.0), ("q18", "d18", 1.0)]) for name in ("one", "two"))
     with pytest.raises(UserError, match=r"two: query q12, which .*one has; expected each query in one file"):
         prepare(candidates_run=[one, two])

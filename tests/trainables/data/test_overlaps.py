@@ -1,4 +1,4 @@
-"""What several splits contain is counted by id and by text, kept beside the data, and refused beyond a share."""
+"""Texts that several splits contain are counted by id and by text, kept with the data, and an error beyond a share."""
 
 import json
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ words = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 
 @given(st.fixed_dictionaries(dict.fromkeys(("train", "dev", "test"), words)))
 def test_the_counts_are_those_of_sets(splits: dict[str, Sequence[str]]) -> None:
-    """Texts of the same letter differ in case and blanks; ids hang on the letter too, but for half of the letters."""
+    """Texts of the same letter differ in case and blanks; ids hang on the letter too, except half of the letters."""
     made = {
         split: SplitTexts([f" {own.upper()} " if split == "dev" else own for own in letters],
                      [own if own < "e" else f"{split}-{own}" for own in letters])
@@ -71,7 +71,7 @@ def test_an_overlap_in_words() -> None:
     assert describe_overlap(without) == "44 of 200 test sentences (22 %) are training sentences too"
 
 
-def test_more_than_is_allowed_is_refused_with_what_would_be_enough() -> None:
+def test_more_than_is_allowed_is_an_error_with_what_would_be_enough() -> None:
     check_overlaps([ROW], 0.22)
     with pytest.raises(UserError) as error:
         check_overlaps([ROW], 0.219)
@@ -89,7 +89,7 @@ def test_the_share_that_an_error_names_is_enough(of: int, data: st.DataObject) -
     check_overlaps([row], float(str(error.value).partition("task.allowed_overlap=")[2].split()[0]))
 
 
-def test_counts_are_kept_and_damaged_ones_made_anew(tmp_path: Path) -> None:
+def test_counts_are_kept_and_damaged_ones_made_again(tmp_path: Path) -> None:
     asked = 0
 
     def count() -> list[dict[str, Any]]:

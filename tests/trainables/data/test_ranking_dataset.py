@@ -117,7 +117,9 @@ def test_data_that_were_prepared_before_keep_their_fingerprint(name: str, finger
     assert prepare_data(WRITERS[name](tmp_path), tmp_path / "cache").fingerprint == fingerprint
 
 
-def test_domains_lie_beside_the_data_and_are_no_part_of_the_fingerprint(prepared: RankingDataset, module: Path) -> None:
+def test_domains_lie_next_to_the_data_and_are_no_part_of_the_fingerprint(
+    prepared: RankingDataset, module: Path
+) -> None:
     domains = prepared.read_query_domains()
     assert domains.to_dict() == dict.fromkeys(prepared.read_queries()["query_id"], "tinylib")
     assert list(prepared.read_queries()) == ["query_id", "text"]
@@ -130,7 +132,7 @@ def test_domains_lie_beside_the_data_and_are_no_part_of_the_fingerprint(prepared
     )
 
 
-def test_data_whose_domains_change_are_the_same_data(tmp_path: Path) -> None:
+def test_data_with_changed_domains_are_the_same_data(tmp_path: Path) -> None:
     given = WRITERS["dialogues"](tmp_path)
     first = prepare_data(given, tmp_path / "cache")
     assert first.read_query_domains() is None
@@ -171,7 +173,7 @@ def test_what_is_prepared_is_found_without_reading(prepared: RankingDataset, tmp
         ("SHA256SUMS", "missing"),
     ],
 )
-def test_prepared_data_that_are_damaged_are_not_found_and_are_made_anew(
+def test_prepared_data_that_are_damaged_are_not_found_and_are_made_again(
     prepared: RankingDataset, tmp_path: Path, name: str, damage: str
 ) -> None:
     written, said = content(prepared.folder), list[str]()
@@ -186,7 +188,7 @@ def test_prepared_data_that_are_damaged_are_not_found_and_are_made_anew(
     assert f"the prepared data {prepared.fingerprint} are damaged or lack checksums: preparing them again" in said
 
 
-def test_a_damaged_note_of_what_sources_gave_is_written_anew(prepared: RankingDataset, tmp_path: Path) -> None:
+def test_a_damaged_note_of_what_sources_gave_is_written_again(prepared: RankingDataset, tmp_path: Path) -> None:
     (note,) = (tmp_path / "cache" / "sources").glob("*.json")
     before = note.read_bytes()
     for damage in DAMAGES.values():
@@ -209,7 +211,7 @@ def test_embeddings_are_known_by_their_encoder_and_where_they_were_made(tmp_path
     ] == version("PyStemmer")
 
 
-def test_a_pool_that_is_too_small_is_refused_after_reading_and_leaves_nothing(module: Path, tmp_path: Path) -> None:
+def test_a_pool_that_is_too_small_is_an_error_after_reading_and_leaves_nothing(module: Path, tmp_path: Path) -> None:
     said = list[str]()
     with pytest.raises(UserError, match=r"task\.candidates: 70; expected at most \d+, since"):
         prepare_data(tiny_settings(candidates=70), tmp_path, said.append)

@@ -273,7 +273,7 @@ def test_processes_or_not_and_after_a_stop_the_candidates_are_the_same(
     ],
     ids=["both", "training", "evaluation"],
 )
-def test_a_pool_that_is_too_small_is_refused_before_any_work_with_the_largest_number_that_would_do(
+def test_a_pool_that_is_too_small_is_an_error_before_any_work_with_the_largest_number_that_would_do(
     tmp_path: Path, settings: dict[str, int], expected: str
 ) -> None:
     made, lines = collection(), list[str]()

@@ -122,7 +122,7 @@ def test_the_size_of_a_part_changes_nothing(
     assert whole.n_truncated == parts.n_truncated
 
 
-def test_a_slow_tokenizer_is_refused(prepared: SentenceDataset, tmp_path: Path) -> None:
+def test_a_slow_tokenizer_is_an_error(prepared: SentenceDataset, tmp_path: Path) -> None:
     class Slow:
         is_fast = False
 

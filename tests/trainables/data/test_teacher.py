@@ -1,4 +1,4 @@
-"""Scores of a teacher belong to the training candidates, or are refused in one line."""
+"""Scores of a teacher belong to the training candidates, or are errors in one line."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def test_another_file_is_another_teacher(prepared: RankingDataset, table: pd.Dat
     ],
     ids=["one is missing", "one is there twice", "one is infinite", "one is no number"],
 )
-def test_wrong_files_are_refused_in_a_line(
+def test_wrong_files_are_an_error_in_a_line(
     prepared: RankingDataset, table: pd.DataFrame, tmp_path: Path, change: object, told: str
 ) -> None:
     wrong = change(table)

@@ -11,7 +11,7 @@ from trainables.utils.arrays import Bools, Floats
 
 
 def written(contexts: list[list[str]], candidates: list[list[str]]) -> DifficultyInputs:
-    """A query a context, whose candidates are these texts, the first relevant; without BM25."""
+    """A query a context, with these texts as candidates, the first relevant; without BM25."""
     responses = list(dict.fromkeys(text for own in candidates for text in own))
     positions = np.array([responses.index(text) for own in candidates for text in own])
     names, queries = [f"q{i}" for i in range(len(contexts))], [" ".join(context) for context in contexts]

@@ -115,7 +115,7 @@ def test_one_missing_score_and_all_are_computed(docstrings: RankingDataset) -> N
     assert (computed != sigma_bm25(found, BM25)).any()
 
 
-def test_candidates_without_a_word_are_refused() -> None:
+def test_candidates_without_a_word_are_an_error() -> None:
     with pytest.raises(UserError, match=r"^curriculum\.score: a score by BM25, but no document contains a word; exp"):
         sigma_bm25(written([["a"]], [["?", "!"]]), BM25)
 

@@ -49,7 +49,7 @@ def test_words_of_a_file_are_looked_up_as_written_then_lower_cased(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["a.vec", "a.txt.gz"])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
-def test_a_file_that_was_cut_is_refused(tmp_path: Path, name: str, share: float) -> None:
+def test_a_file_that_was_cut_is_an_error(tmp_path: Path, name: str, share: float) -> None:
     path = write(tmp_path / name)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
@@ -68,7 +68,7 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, name: str, share: float)
         ("a.bin", b"", "(ValueError: unknown file type .bin)"),
     ],
 )
-def test_what_is_no_file_of_vectors_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_what_is_no_file_of_vectors_is_an_error(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     assert f"cannot be read {message}" in refusal(tmp_path / name)
 

@@ -121,7 +121,7 @@ def change(file: Path, **values: Any) -> None:
     file.write_text(json.dumps(content | values))
 
 
-def test_what_is_no_cross_encoder_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_what_is_no_cross_encoder_is_an_error_in_one_line(tmp_path: Path) -> None:
     assert "has a BertModel; expected a model for sequence" in refusal(write_model(tmp_path / "encoder", "bert"))
     assert "has 3 labels; expected 1 label" in refusal(write_classifier(tmp_path / "three", "bert", 3))
     base = write_classifier(tmp_path / "headless", "bert")
@@ -130,7 +130,7 @@ def test_what_is_no_cross_encoder_is_refused_in_one_line(tmp_path: Path) -> None
     assert "has no weights for classifier.bias" in refusal(base)
 
 
-def test_other_modules_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_other_modules_are_an_error_in_one_line(tmp_path: Path) -> None:
     score = dense(32, 1, nn.Identity(), "scores")
     write_cross_encoder(tmp_path / "a", "mean", [Normalize(), score])
     assert "has the modules Transformer, Pooling, Normalize, Dense" in refusal(tmp_path / "a" / "saved")

@@ -26,7 +26,7 @@ DOCUMENTS = ["31 32 33 34 35 36 37", "38", "39 40 41", "42 43 44 45 46 47 48 49 
 PAIRS = list(zip(QUERIES, DOCUMENTS, strict=True))
 MAX_LENGTH = 64
 FAST = ("bert", "deberta", "modernbert", "mpnet")
-"""Types whose classifiers and token types differ."""
+"""Types with different classifiers and token types."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def encode_pairs(path: Path) -> PackedBatch:
 
 
 def make_ranker(path: Path, seed: int = 3, outputs: int = 2, **settings: object) -> CrossEncoder:
-    """A ranker whose head has a bias, as after training."""
+    """A ranker with a bias in its head, as after training."""
     model = CrossEncoder(path, RankerModelSettings.model_validate(settings), seed, outputs=outputs).eval()
     torch.nn.init.normal_(model.head.bias)
     if model.pooler is not None:
@@ -124,7 +124,7 @@ def test_the_logit_that_ranks_is_the_exported_score(models: dict[str, Path], tmp
 
 
 @pytest.mark.parametrize(("kind", "outputs"), [("bert", 2), ("roberta", 1), ("modernbert", 2)])
-def test_the_cosine_is_a_module_whose_code_is_in_the_folder(
+def test_the_cosine_is_a_module_with_code_in_the_folder(
     models: dict[str, Path], kind: str, outputs: int, tmp_path: Path
 ) -> None:
     path = models[kind]

@@ -49,7 +49,7 @@ def test_the_curve_is_that_of_plain_loops_and_the_calibration_error_its_gap(
     scores, relevant = np.array(found).T
     curve = reliability_curve(scores, relevant, bins)
     assert curve.candidates.sum() == len(found)
-    probabilities = 0.5 * (1 + np.tanh(scores / 2))  # not the oracle's sigmoid, whose last digit may cross an edge
+    probabilities = 0.5 * (1 + np.tanh(scores / 2))  # not the oracle's sigmoid: its last digit may cross an edge
     for number in range(bins):
         inside = [
             (p, label)
@@ -79,7 +79,7 @@ def test_the_curve_is_that_of_plain_loops_and_the_calibration_error_its_gap(
         ([0.0, 1.0], [1, 2], "only 0 and 1"),
     ],
 )
-def test_what_has_no_probability_is_refused(
+def test_what_has_no_probability_is_an_error(
     function: object, scores: list[float], relevant: list[int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -101,6 +101,6 @@ def test_spearman_is_scipys(found: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(("scores", "grades"), [([1.0], [2.0]), ([1.0, np.nan], [1, 2]), ([1.0, 2.0], [1, 2, 3])])
-def test_what_has_no_correlation_is_refused(scores: list[float], grades: list[float]) -> None:
+def test_what_has_no_correlation_is_an_error(scores: list[float], grades: list[float]) -> None:
     with pytest.raises(ValueError, match="two pairs or more"):
         spearman(scores, grades)

@@ -191,7 +191,7 @@ def test_an_infinite_score_is_ranked(name: str) -> None:
         ([[1.0, 2.0]], [[1, 0, 0]], "queries, candidates"),
     ],
 )
-def test_bad_input_is_refused(name: str, scores: list[float], relevant: list[int], message: str) -> None:
+def test_bad_input_is_an_error(name: str, scores: list[float], relevant: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FUNCTIONS[name](np.array(scores), np.array(relevant))
 

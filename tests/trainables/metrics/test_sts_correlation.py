@@ -110,7 +110,7 @@ def test_a_pair_that_is_there_several_times_is_one_unit(metric: str) -> None:
     for name, source, count in copied:
         own, other = (slice(starts[place], starts[place] + count) for place in (name, source))
         scores[own], units[own] = scores[other], units[other]
-        grades[own] = grades[other] + 0.2  # people judged them anew
+        grades[own] = grades[other] + 0.2  # people judged them again
     assert len(np.unique(units)) == len(scores) - 85
     values = get_measure(metric).compute_values(scores, grades, lengths, NAMES, units)
     about = np.repeat([metric == "STS" or name.startswith("STS12") for name in NAMES], lengths)

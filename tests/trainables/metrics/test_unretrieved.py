@@ -32,7 +32,7 @@ class Query(NamedTuple):
 
 @st.composite
 def queries(draw: st.DrawFn, relevant_from: int, max_size: int, tied: bool) -> Query:
-    """A query with at least one judged document, of which perhaps nothing was retrieved, or nothing is relevant."""
+    """A query with at least one judged document; perhaps nothing was retrieved, or nothing is relevant."""
     size = draw(st.integers(1, max_size))
     grades = np.array(draw(st.lists(st.integers(-1, 3), min_size=size, max_size=size)))
     grades[draw(st.integers(0, size - 1))] = draw(st.integers(0, 3))
@@ -102,7 +102,7 @@ def test_ties_are_the_mean_of_ir_measures_over_all_orders(relevant_from: int, da
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_a_query_of_which_nothing_relevant_was_retrieved_has_the_value_0(name: str) -> None:
+def test_a_query_without_a_retrieved_relevant_document_has_the_value_0(name: str) -> None:
     nothing = Query(np.full(3, -np.inf), np.array([2, 1, 0]))
     only_others = Query(np.array([-np.inf, 1.0, 1.0]), np.array([2, -1, -1]))
     assert compute(name, [nothing, only_others], 1).tolist() == [0.0, 0.0]

@@ -49,7 +49,7 @@ SEPARATE = [kind for kind in TYPES if not ARCHITECTURES[kind].shares_layers]
 
 
 def write_model(place: Path, kind: str, texts: list[str] | None = None, **settings: Any) -> Path:
-    """A random model of this type whose tokenizer knows the words of `texts`.
+    """A random model of this type with a tokenizer that knows the words of `texts`.
 
     Args:
         place: a folder.

@@ -1,4 +1,4 @@
-"""Models that cannot be trained are refused from their files alone; a hub that is away is told from a wrong id."""
+"""Models that cannot be trained are errors from their files alone; a hub that is away is told from a wrong id."""
 
 import json
 import shutil
@@ -57,7 +57,7 @@ def hub(status: int, code: str) -> Iterator[str]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Return what is said of a model of a hub at an endpoint, for somebody whose cache is empty."""
+    """Return what is said of a model of a hub at an endpoint, with an empty cache."""
 
     def ask(endpoint: str, offline: bool = False) -> str:
         for name, value in {"ENDPOINT": endpoint, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": offline}.items():

@@ -84,7 +84,7 @@ def test_weights_in_several_files_are_read_whole(world: World, sharded: Path) ->
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())
 
 
-def test_a_missing_file_of_the_weights_is_refused(sharded: Path) -> None:
+def test_a_missing_file_of_the_weights_is_an_error(sharded: Path) -> None:
     part = sorted(sharded.glob("model-*.safetensors"))[1]
     before = hash_model_files(sharded)
     part.rename(sharded / "weights.safetensors")
@@ -106,7 +106,7 @@ def test_an_index_may_name_its_files_as_it_likes(sharded: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"weight_map": 1}'])
-def test_a_damaged_index_is_refused(sharded: Path, text: str) -> None:
+def test_a_damaged_index_is_an_error(sharded: Path, text: str) -> None:
     (sharded / SAFE_WEIGHTS_INDEX_NAME).write_text(text)
     with pytest.raises(UserError, match=r"model\.safetensors\.index\.json in 'sharded' is damaged"):
         check_model_settings(sharded, MODEL)
@@ -122,7 +122,7 @@ def test_weights_that_the_configuration_names_are_in_the_digest(world: World, tm
     assert len(digests) == 2
 
 
-def test_an_adapter_is_refused(world: World, tmp_path: Path) -> None:
+def test_an_adapter_is_an_error(world: World, tmp_path: Path) -> None:
     shutil.copytree(world.bert, tmp_path, dirs_exist_ok=True)
     check_model_settings(tmp_path, MODEL)
     (tmp_path / "adapter_config.json").write_text("{}")
@@ -153,8 +153,8 @@ def test_half_a_vocabulary_is_none(world: World, tmp_path: Path, names: list[str
             check_model_settings(tmp_path, MODEL)
 
 
-def test_a_tokenizer_that_knows_no_word_is_refused(tmp_path: Path) -> None:
-    """The vocabulary of a RoBERTa beside a BERT: every token would be unknown."""
+def test_a_tokenizer_that_knows_no_word_is_an_error(tmp_path: Path) -> None:
+    """The vocabulary of a RoBERTa next to a BERT: every token would be unknown."""
     path = write_bert(tmp_path / "bert")
     for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
         (path / name).unlink()

@@ -140,7 +140,7 @@ def test_fresh_layers_are_the_seeds_own_and_drawn_as_before_pretraining(encoders
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9))
-def test_twice_puts_every_sentence_beside_itself(lengths: list[int]) -> None:
+def test_twice_puts_every_sentence_next_to_itself(lengths: list[int]) -> None:
     batch = ids_batch(lengths, lengths)
     doubled, parts = duplicate_pairs(batch), torch.split(batch.inputs, lengths)
     assert torch.equal(doubled.inputs, torch.cat([part for part in parts for _ in range(2)]))

@@ -241,7 +241,7 @@ def test_variants_of_a_seed_see_the_same_noise_and_seeds_do_not(world: World, fr
 def test_the_loss_is_that_of_the_same_rows_with_noisy_labels(
     world: World, fresh: Fresh, variant: LabelSmoothing, kind: Kind
 ) -> None:
-    """An untrained model without dropout, whose loss is computed here from its log-odds."""
+    """An untrained model without dropout; its loss is computed here from its log-odds."""
     still = {"learning_rate": 1e-12, "dropout": 0.0, "warmup": 0.0}
     trial = noisy(job(world, fresh(), variant, **still), 0.4, kind)
     run = RankerRun(trial)

@@ -52,7 +52,7 @@ def work(text: str, barrier: Any, told: Any) -> None:
 
 @pytest.fixture
 def alone(world: World, fresh: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[TrialSpec, int]:
-    """A run whose precompute one process did alone, and how many parts there were."""
+    """A run with a precompute by one process alone, and how many parts there were."""
     made = elsewhere(job(world, fresh(), BASELINE, FROZEN), tmp_path / "alone")
     monkeypatch.setattr(features, "TEXTS_PER_PART", SMALL)
     parts = list(precompute(made))

@@ -65,7 +65,7 @@ def test_calibration_is_measured_only_where_a_probability_follows(world: World, 
     assert ranker_backend.compute_extra_metrics(job(world, cache, T_WSLS, SINGLE), scores, frame) == {}
 
 
-def test_difficulties_are_of_probabilities_whatever_ranks_the_candidates(world: World, tmp_path: Path) -> None:
+def test_difficulties_are_of_probabilities_with_any_ranking_score(world: World, tmp_path: Path) -> None:
     tables = []
     for name, model in (("difference", {}), ("single", SINGLE)):
         cache = tmp_path / name

@@ -88,7 +88,7 @@ def test_pairs_are_those_of_the_tokenizer(tmp_path: Path, kind: str, max_length:
         assert types == expected.get("token_type_ids", [[0] * len(found)])[0]
 
 
-def test_a_missing_or_contradicting_text_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_missing_or_contradicting_text_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
     tokenizer, place = load_tokenizer(write_model(tmp_path / "model", "bert")), tmp_path / "tokens"
     with pytest.raises(UserError, match="texts: no text for 2 of the run's 3, first b; expected every query"):
         write_tokens(place, make_source({"a": "1"}), pa.array(["a", "b", "c"]), tokenizer, 8)
@@ -99,6 +99,6 @@ def test_a_missing_or_contradicting_text_is_refused_before_anything_is_written(t
     write_tokens(place, TextSource("t", lambda: iter(rows[:2]), lambda: ""), pa.array(["a"]), tokenizer, 8)
 
 
-def test_a_length_without_room_is_refused(tmp_path: Path) -> None:
+def test_a_length_without_room_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--max-length: 4; expected a length that leaves room"):
         read_pair_format(load_tokenizer(write_model(tmp_path / "model", "bert")), 4)

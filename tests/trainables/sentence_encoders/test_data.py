@@ -1,4 +1,4 @@
-"""Data of sentence encoders that no study can be run on is refused before anything is trained."""
+"""Data of sentence encoders that no study can be run on is an error before anything is trained."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_fresh_layers_are_among_those_that_are_trained(encoders: Encoders, tmp_p
         check_data(study, prepared)
 
 
-def test_a_model_without_a_tokenizer_is_refused(encoders: Encoders, tmp_path: Path) -> None:
+def test_a_model_without_a_tokenizer_is_an_error(encoders: Encoders, tmp_path: Path) -> None:
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).symlink_to(encoders.bert / name)
     with pytest.raises(UserError, match="no tokenizer in"):

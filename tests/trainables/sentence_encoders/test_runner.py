@@ -143,7 +143,7 @@ def test_scores_that_are_not_finite_fail_the_run(encoders: Encoders, monkeypatch
         finish(trial)
 
 
-def test_settings_that_the_model_cannot_have_are_refused(encoders: Encoders) -> None:
+def test_settings_that_the_model_cannot_have_are_an_error(encoders: Encoders) -> None:
     trial = job(encoders, encoders.fresh(), model={"max_length": 64})
     check_model_settings(encoders.roberta, trial.specification.model)
     with pytest.raises(UserError, match=r"model\.frozen_layers"):

@@ -14,7 +14,7 @@ from trainables.specs.trial import TrialSpec
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 PUBLISHED = {"STS16": 78.99, "STS-B": 82.03}
-"""Scores of all-MiniLM-L6-v2 on the leaderboard of MTEB (Muennighoff et al. 2023), whose pairs SentEval has too."""
+"""Scores of all-MiniLM-L6-v2 on the leaderboard of MTEB (Muennighoff et al. 2023); SentEval has the same pairs."""
 
 
 @pytest.mark.slow

@@ -170,7 +170,7 @@ def test_no_batch_holds_a_sentence_twice_and_what_an_epoch_leaves_out_changes(
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_dropout_is_drawn_anew_at_every_step(
+def test_dropout_is_drawn_again_at_every_step(
     encoders: Encoders, monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
     """The same sentences in the same order every time, at next to no learning rate."""

@@ -1,4 +1,4 @@
-"""What a processor has is read from the flags that the system reports."""
+"""Features of a processor are read from the flags that the system reports."""
 
 import pytest
 

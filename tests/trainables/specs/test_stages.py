@@ -118,7 +118,7 @@ CHANGES = {
 }
 
 
-def test_whatever_changes_the_bits_changes_the_key() -> None:
+def test_everything_that_changes_the_bits_changes_the_key() -> None:
     base = specification(LS).model_copy(update={"environment": ENVIRONMENT}).model_dump(mode="json")
     runs = [RankerRunSpec.model_validate(base)]
     runs += [RankerRunSpec.model_validate({**base, **change}) for change in CHANGES.values()]

@@ -1,4 +1,4 @@
-"""What is needed stays, the rest goes in the order in which it was last used, and no more of it than must."""
+"""Needed files stay, the rest goes in the order in which it was last used, and no more of it than must."""
 
 from pathlib import Path
 

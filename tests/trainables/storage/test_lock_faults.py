@@ -94,7 +94,7 @@ def test_signs_of_life_leave_a_claim_alone_that_was_lost_meanwhile(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("kind", "number"), [("folder", errno.ENOSPC), ("memory", errno.EIO)])
-def test_a_stretch_whose_state_is_saved_does_not_fail(
+def test_a_stretch_with_a_saved_state_does_not_fail(
     world: World, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, kind: str, number: int
 ) -> None:
     whole = finish(job(world, fresh(), LS))

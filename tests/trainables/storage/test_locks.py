@@ -14,7 +14,7 @@ from trainables.storage.leases import Leases
 from trainables.utils.system import get_machine_id, has_exited
 
 ELSEWHERE = "0123abcd 1 0123456789abcdef"
-"""A claim from another machine, of which nothing is known but its signs of life."""
+"""A claim from another machine; only its signs of life are known."""
 
 
 class TestOnEveryStorage:

@@ -168,7 +168,7 @@ def test_elsewhere_than_on_a_disk_a_folder_without_its_seal_does_not_count(tmp_p
     assert kept.exists("key")
 
 
-def test_a_file_system_that_nobody_knows_is_refused() -> None:
+def test_a_file_system_that_nobody_knows_is_an_error() -> None:
     with pytest.raises(ValueError, match="nowhere"):
         open_storage("nowhere://bucket")
 

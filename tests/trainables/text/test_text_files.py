@@ -64,7 +64,7 @@ def test_only_line_ends_end_lines_and_only_the_first_mark_is_one(path: Path) -> 
         (gzip.compress(b"a\n", mtime=0)[:-8] + bytes(8), ": a damaged gzip file (CRC check failed"),
     ],
 )
-def test_what_is_no_text_is_refused_with_its_place(path: Path, data: bytes, message: str) -> None:
+def test_what_is_no_text_is_an_error_with_its_place(path: Path, data: bytes, message: str) -> None:
     path.write_bytes(data)
     found = refused(lambda: read_lines(path))
     assert found.startswith(str(path))

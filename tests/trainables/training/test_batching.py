@@ -47,7 +47,7 @@ def test_with_several_relevant_documents_one_is_drawn_and_none_is_a_negative(see
 
 
 @given(st.integers(0, 2**31), st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(1, 5))
-def test_a_relevant_document_is_refused_as_a_negative(seed, relevant, negatives):
+def test_a_relevant_document_is_never_a_negative(seed, relevant, negatives):
     chosen, counts = np.arange(len(relevant)), np.array(relevant)
     if negatives > 6 - max(relevant):
         with pytest.raises(
@@ -150,7 +150,7 @@ def test_batches_of_pairs_are_those_of_the_authors_of_wsls():
     "queries", [82_181, *(pytest.param(count, marks=pytest.mark.long) for count in (119_410, 502_939))]
 )
 def test_pairs_of_tasks_of_the_real_size_come_from_as_many_queries_as_with_the_authors(queries):
-    """50,000 instances see 38,000 to 48,000 queries: those of which a sample without replacement has a pair.
+    """50,000 instances see 38,000 to 48,000 queries: those with a pair in a sample without replacement.
 
     The numbers of queries are those of MANtIS, QQP and TREC-DL.
     """

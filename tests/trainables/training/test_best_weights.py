@@ -126,7 +126,7 @@ def test_a_run_that_is_killed_after_any_batch_ends_the_same(
 
 
 @pytest.mark.long
-def test_a_run_whose_process_is_killed_ends_the_same(world: World, fresh: Fresh) -> None:
+def test_a_run_with_a_killed_process_ends_the_same(world: World, fresh: Fresh) -> None:
     settings: dict[str, Any] = {"instances": 60 * BATCH_SIZE, "evaluations": 20}
     whole = finish(chosen(world, fresh(), **settings))
     trial = chosen(world, fresh(), **settings, interval=0.0)

@@ -1,4 +1,4 @@
-"""What exceeds the budget of stored outputs is computed as it is read, in the order that was asked for."""
+"""Outputs beyond the budget of stored ones are computed as they are read, in the order that was asked for."""
 
 import hashlib
 from collections.abc import Callable
@@ -28,7 +28,7 @@ MakeTrial = Callable[[Path], TrialSpec]
 def make_trial(
     request: pytest.FixtureRequest, world: World, encoders: Encoders, monkeypatch: pytest.MonkeyPatch
 ) -> MakeTrial:
-    """Makes a run with frozen layers, whose inputs are prepared, in a new cache."""
+    """Makes a run with frozen layers and prepared inputs, in a new cache."""
     monkeypatch.setattr(frozen_features, "TEXTS_PER_PART", PART)
     prepared = world.prepared if request.param == "ranker" else encoders.prepared
 

@@ -71,6 +71,6 @@ def test_a_gpu_trains_the_same_encoder_again(encoders: Encoders, precision: str,
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA GPU here")
-def test_without_a_gpu_one_is_refused_in_one_line() -> None:
+def test_without_a_gpu_one_is_an_error_in_one_line() -> None:
     with pytest.raises(UserError, match=r"resources\.gpu"):
         detect_environment("cuda")

@@ -1,4 +1,4 @@
-"""A worker that has done a run holds nothing of it, without waiting for the garbage collector: a run that refers to
+"""A worker that has done a run holds nothing of it, without waiting for the garbage collector. A run that refers to
 itself keeps its model in memory and its files open until that comes, after hundreds of runs."""
 
 import gc

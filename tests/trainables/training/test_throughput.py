@@ -1,4 +1,4 @@
-"""A calibration is a few seconds of a real run, of whatever kind, and leaves nothing behind."""
+"""A calibration is a few seconds of a real run, of any kind, and leaves nothing behind."""
 
 import math
 from typing import Any

@@ -102,7 +102,7 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
 
 
 class SamePairs:
-    """The same pairs whatever is asked for."""
+    """The same pairs for every question."""
 
     lengths = np.full(1000, 12)
 
@@ -116,7 +116,7 @@ def constant_trainer(world: World, dropout: float, rate: float) -> RankerTrainer
     return RankerTrainer(fresh_model(world.bert), settings, 1, SamePairs())
 
 
-def test_dropout_is_drawn_anew_at_every_step(world: World, fresh: Fresh) -> None:
+def test_dropout_is_drawn_again_at_every_step(world: World, fresh: Fresh) -> None:
     pairs = RankerData(job(world, fresh())).select_pairs("train")
     whole = Segment(0, BATCHES * BATCH_SIZE, BASELINE)
     losses = {}

@@ -102,7 +102,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_temporary_says_whose_it_is_but_not_on_which_machine() -> None:
+def test_a_temporary_names_its_process_but_not_its_machine() -> None:
     assert os.uname().nodename not in make_temporary_path(Path("state")).name
     assert f"{get_machine_id()}-{os.getpid()}-" in make_temporary_path(Path("state")).name
 

@@ -1,4 +1,4 @@
-"""Commands that are asked to end by a signal: real processes, of which nothing is left."""
+"""Commands that are asked to end by a signal: real processes that leave nothing behind."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ STUBBORN = """
 
 
 class Started:
-    """A process whose signals are as in a terminal: a shell's background jobs, and all that they start, ignore some."""
+    """A process with signals as in a terminal: a shell's background jobs, and all that they start, ignore some."""
 
     def __init__(self, folder: Path, *arguments: str, ignored: tuple[str, ...] = (), path: Path = ROOT) -> None:
         def reset() -> None:

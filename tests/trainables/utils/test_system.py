@@ -1,4 +1,4 @@
-"""Processes of one machine know each other, whatever hardware it has; others do not pass for them."""
+"""Processes of one machine know each other, on any hardware; others do not pass for them."""
 
 import re
 import shutil
@@ -36,7 +36,7 @@ def test_processes_of_a_machine_without_a_network_card_agree() -> None:
     assert len({told(NO_CARD) for _ in range(3)}) == 1
 
 
-def test_a_machine_of_which_nothing_is_known_is_no_other() -> None:
+def test_an_unknown_machine_is_no_other() -> None:
     """Two that shared a name would take each other's files for those of dead processes."""
     assert len({told(NOTHING + NO_CARD) for _ in range(3)}) == 3
 

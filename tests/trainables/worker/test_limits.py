@@ -1,4 +1,4 @@
-"""What a step may take: real processes that hang, crash and allocate, and what is left of the limits afterwards."""
+"""Limits of a step: real processes that hang, crash and allocate, and what is left of the limits afterwards."""
 
 import faulthandler
 import signal
@@ -74,7 +74,7 @@ def test_time_spent_waiting_for_another_run_does_not_count(tmp_path: Path) -> No
 
 
 def test_the_step_of_another_thread_is_found_by_its_number() -> None:
-    """The frame of this project that led to the hang is named beside the innermost."""
+    """The frame of this project that led to the hang is named next to the innermost."""
     text = """0x00000000000000ab
 Timeout (0:00:01)!
 Thread 0x00000000000000cd (most recent call first):

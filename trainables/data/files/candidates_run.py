@@ -1,4 +1,4 @@
-"""Reads the run of a first stage whose documents are the candidates of dev and test queries: `task.candidates_run`."""
+"""Reads the run of a first stage. Its documents are candidates of dev and test queries: `task.candidates_run`."""
 
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path

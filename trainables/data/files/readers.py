@@ -89,7 +89,7 @@ def check_dev_share(settings: RankerTaskSettings, dev: Path | str | None, missin
 def hash_file_stats(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of the paths, sizes and times of the files, without opening them.
 
-    The time of the last change of the inode tells an edited file whose size and modification time were restored.
+    The time of the last change of the inode tells an edited file with restored size and modification time.
     """
     hasher = hashlib.sha256()
     for path in paths:
@@ -101,7 +101,7 @@ def hash_file_stats(paths: Iterable[Path]) -> str:
 def make_source_version(
     find_files: Callable[[RankerTaskSettings], Iterable[Path] | Mapping[str, Path]],
 ) -> Callable[[RankerTaskSettings], str]:
-    """Return the function `Task.get_source_version` of a task whose files a function finds."""
+    """Return the function `Task.get_source_version` of a task, from the function that finds its files."""
 
     def get_source_version(settings: RankerTaskSettings) -> str:
         files = find_files(settings)

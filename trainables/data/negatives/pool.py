@@ -63,8 +63,8 @@ class DocumentPool:
         an answer.
 
         A training query has all its relevant documents, and the same number of others as every training query. An
-        evaluated query has `settings.candidates` documents, at least one of which is not relevant; the relevant ones
-        have the best grades.
+        evaluated query has `settings.candidates` documents, at least one that is not relevant; the relevant ones have
+        the best grades.
         """
         relevant, answers = self._find_relevant(split, query_ids, settings)
         keep_query_text = settings.sampler.protocol.keep_query_text

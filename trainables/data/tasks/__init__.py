@@ -79,7 +79,7 @@ class Task(NamedTuple):
     allowed_overlap: float = 0.01
     """Default of `RankerTaskSettings.allowed_overlap`."""
     reads_dev_share: bool = False
-    """True if the task can take the dev split from the training queries; otherwise `dev_share` is refused."""
+    """True if the task can take the dev split from the training queries; otherwise `dev_share` is an error."""
     count_candidates: Callable[[RankerTaskSettings], dict[str, Counter[int]]] | None = None
     """Returns split -> number of candidates that the source lists for a query -> number of queries. Relevant documents
     count in dev and test, not in train. None if a source rarely lists the same number for all queries."""
@@ -188,7 +188,7 @@ TASKS: Registry[Task] = Registry(
     ),
     kind=Task,
 )
-"""Task name -> task, whose module is imported on first use."""
+"""Task name -> task. Its module is imported on first use."""
 
 
 def get_task(name: str) -> Task:

@@ -40,7 +40,7 @@ class DatasetBuilder:
         Args:
             needed_ids: Ids of the documents to keep, see also `keep_document`. Other documents are checked and counted,
                 but not kept in memory. If None, all documents are kept.
-            dev_share: Share of the training queries whose qrels and candidates are put into the dev split, see
+            dev_share: Share of the training queries that go into the dev split with their qrels and candidates, see
                 `choose_split`. If None, all stay in the split that they are added to.
         """
         self.queries: dict[str, str] = {}

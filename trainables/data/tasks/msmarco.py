@@ -49,7 +49,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
     Each file may be plain or gzipped, with `.gz` appended to its name. The collection has 8.8 million passages. If the
     pool is "judged", only the judged passages are kept. If the negative sampler of the evaluation is "given", the
-    official top 1000 passages of each query are its candidates, in the order of the file, and are kept as well.
+    official top 1000 passages of each query are its candidates, in the order of the file, and are also kept.
 
     Raises:
         UserError: If a file is missing or not in this format, if an id is unknown or has two texts, or if
@@ -74,7 +74,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def _add_candidates(builder: DatasetBuilder, files: dict[str, Path], splits: dict[str, str]) -> None:
-    """Add the candidates of judged queries, whose ids are those of `splits`.
+    """Add the candidates of judged queries. The ids of these are those of `splits`.
 
     The texts of these files are not read: they are those of the collection.
     """

@@ -103,7 +103,7 @@ def _read_glue_pairs(path: Path, builder: DatasetBuilder) -> Iterator[_QqpPair]:
 
 
 def _read_bimpm_pairs(path: Path) -> Iterator[_QqpPair]:
-    """Yield the pairs of a file whose questions have no ids: equal texts are the same question."""
+    """Yield the pairs of a file without ids of questions: equal texts are the same question."""
     for location, (label, query, document, _) in readers.read_rows(path, BIMPM_FIELDS):
         is_duplicate = _parse_label(location, "label", label)
         yield _QqpPair(location, hash_text(query), hash_text(document), query, document, is_duplicate)
@@ -150,7 +150,7 @@ def _find_files(settings: RankerTaskSettings) -> dict[str, Path]:
     found = {split: readers.find_optional_file(path, f"{split}.tsv") for split in ("dev", "test")}
     labelled = [file for file in found.values() if file and _read_header(file) != UNLABELLED]
     if not labelled:
-        raise UserError("task.path", f"{path} has train.tsv alone", "dev.tsv or test.tsv with labels as well")
+        raise UserError("task.path", f"{path} has train.tsv alone", "also dev.tsv or test.tsv with labels")
     dev = labelled[0] if len(labelled) == 2 else None
     readers.check_dev_share(settings, dev, f"{path} has no development set: the test split is {labelled[0].name}")
     return {"train": first} | ({} if dev is None else {"dev": dev}) | {"test": labelled[-1]}

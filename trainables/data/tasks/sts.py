@@ -76,7 +76,7 @@ def read_pairs(folder: Path, sets: Iterable[str], skipped: Counter[str] | None =
         n_before = len(pairs)
         for row in part.read(*part.files):
             if part.read is _read_licensed:
-                skip_counts["pair whose sentences are licensed"] += 1
+                skip_counts["pair with licensed sentences"] += 1
             elif not row.gold.strip():
                 skip_counts["pair without a gold similarity"] += 1
             else:

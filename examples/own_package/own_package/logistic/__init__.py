@@ -1,4 +1,4 @@
-"""A trainable of your own: a linear scorer of random points, of which a study takes seconds.
+"""A trainable of your own: a linear scorer of random points. A study of it takes seconds.
 
 - `specification`: the settings of a run, and the plugin that names the two backends;
 - `data`: the data backend;

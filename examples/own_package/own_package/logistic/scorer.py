@@ -13,7 +13,7 @@ from trainables.utils.random import make_generator
 
 
 class LogisticScorer:
-    """Linear scorer of points, whose weights depend on the specification and the instances seen alone."""
+    """Linear scorer of points. Its weights depend only on the specification and the instances seen."""
 
     def __init__(self, specification: LogisticRunSpec, metric: str) -> None:
         self.specification, self.metric = specification, metric

@@ -56,7 +56,7 @@ def test_tables_are_those_that_were_written(path: Path, written: list[list[str]]
         ('id,text\n1,"' + "never closed\n" * 20_000, "line 2: field larger than field limit (131072)"),
     ],
 )
-def test_what_is_no_table_is_refused_with_its_place(path: Path, text: str, message: str) -> None:
+def test_what_is_no_table_is_an_error_with_its_place(path: Path, text: str, message: str) -> None:
     path.write_text(text)
     assert refused(lambda: read_csv_rows(path, ("id", "text"), ",")).startswith(f"{path}, {message}")
 
@@ -80,7 +80,7 @@ def test_objects_are_those_that_were_written(path: Path, written: list[dict[str,
         ("null", "'null'; expected one JSON object per line"),
     ],
 )
-def test_what_is_no_object_is_refused_with_its_line(path: Path, text: str, message: str) -> None:
+def test_what_is_no_object_is_an_error_with_its_line(path: Path, text: str, message: str) -> None:
     path.write_text(f'{{"a": "\\ud83d\\ude00"}}\n{text}\n{{}}\n')
     found = refused(lambda: read_json_lines(path))
     assert found.startswith(f"{path}, line 2: {message}")

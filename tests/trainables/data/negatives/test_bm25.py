@@ -97,7 +97,7 @@ VOWELS = {"Hindi": "ि", "Tamil": "ு", "Arabic": "ُ"}
 )
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_a_word_with_marks_is_found_as_a_whole_in_either_form(tmp_path: Path, texts: list[str], form: str) -> None:
-    """Of twenty documents, each finds itself alone, whichever form of Unicode the query has."""
+    """Each of twenty documents finds itself alone, with any form of Unicode in the query."""
     made = index(tmp_path, [f"{text} {text}" for text in texts])
     for number, text in enumerate(texts):
         assert made.score_text(unicodedata.normalize(form, text)).nonzero()[0].tolist() == [number]
@@ -128,11 +128,11 @@ def test_stemmed_words_are_porters_without_stop_words() -> None:
     ],
 )
 def test_stems_are_those_of_the_stemmer_of_lucene(text: str, stems: list[str]) -> None:
-    """Porter's own program, of which Lucene's is a copy, and the mode MARTIN_EXTENSIONS of nltk."""
+    """Porter's own program, which Lucene copied, and the mode MARTIN_EXTENSIONS of nltk."""
     assert tokenize_stemmed(text) == stems
 
 
-def test_an_index_without_words_is_refused(tmp_path: Path) -> None:
+def test_an_index_without_words_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PoolError, match="no document contains a word"):
         index(tmp_path, ["", "--"])
 
@@ -151,7 +151,7 @@ def test_the_index_is_the_same_however_many_weights_are_computed_at_once(
 
 
 def test_the_memory_of_indexing_is_that_of_its_result_and_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is bounded by the words, at 4 bytes an array: words, rows, ones, indices, counts, and weights of 8."""
+    """The size is bounded by the words, at 4 bytes an array: words, rows, ones, indices, counts, and weights of 8."""
     monkeypatch.setattr("trainables.data.negatives.bm25._WEIGHTS_AT_ONCE", 1000)
     documents = [find_words(text) for _, text in zip(range(2000), _draw_texts(), strict=False)]
     n_words = sum(map(len, documents))

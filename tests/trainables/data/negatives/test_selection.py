@@ -67,7 +67,7 @@ def test_weak_labels_are_the_place_of_a_score_in_its_range(values: list[int]) ->
 
 
 @given(orders, st.data())
-def test_as_the_authors_the_nearest_of_all_are_taken_and_the_relevant_ones_among_them_drawn_anew(
+def test_as_the_authors_the_nearest_of_all_are_taken_and_the_relevant_ones_among_them_drawn_again(
     order: np.ndarray, data: st.DataObject
 ) -> None:
     excluded = positions(*data.draw(st.sets(st.integers(0, len(order) - 1), max_size=3)))

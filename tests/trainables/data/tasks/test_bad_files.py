@@ -1,4 +1,4 @@
-"""What is wrong in a file of a task is one line that names file, line and expectation."""
+"""A mistake in a file of a task is one line that names file, line and expectation."""
 
 import gzip
 import re
@@ -133,7 +133,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 @pytest.mark.parametrize(("name", "file"), ALL_FILES)
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_refused_in_every_file(name: str, file: str, damage: str, tmp_path: Path) -> None:
+def test_damage_is_an_error_in_every_file(name: str, file: str, damage: str, tmp_path: Path) -> None:
     settings, path = WRITERS[name](tmp_path), tmp_path / file
     change, expected = DAMAGES[damage]
     path.write_bytes(change(path.read_bytes()))
@@ -141,7 +141,7 @@ def test_damage_is_refused_in_every_file(name: str, file: str, damage: str, tmp_
 
 
 @pytest.mark.parametrize("name", sorted(set(WRITERS) - {"docstrings"}))
-def test_grades_that_count_nowhere_are_refused(name: str, tmp_path: Path) -> None:
+def test_grades_that_count_nowhere_are_an_error(name: str, tmp_path: Path) -> None:
     settings = WRITERS[name](tmp_path).model_copy(update={"relevant_from": 3})
     found = rf"{settings.path or settings.name}: no relevant document in the train split, which has \d+ qrels"
     expected = "expected one of grade task.relevant_from = 3 or more in each of train, dev, test"
@@ -176,7 +176,7 @@ def test_a_file_of_dialogues_without_tabs_is_told_its_fields_and_the_header(tmp_
     assert re.fullmatch(rf"{path}, line 1: no tab in '.*'; {expected}", refuse("dialogues", settings))
 
 
-def test_a_file_with_domains_without_the_header_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_domains_without_the_header_is_an_error(tmp_path: Path) -> None:
     """The domain of a line would be its first utterance there. A file without domains needs no header."""
     settings = WRITERS["dialogues"](tmp_path)
     for split in ("train", "test"):

@@ -1,4 +1,4 @@
-"""What is particular to one task, over the tiny collections."""
+"""Behaviour of single tasks, over the tiny collections."""
 
 import math
 import shutil
@@ -173,7 +173,7 @@ def test_a_context_has_one_domain(tmp_path: Path, first: str, second: str) -> No
 def test_a_docstrings_domain_is_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     write_library(tmp_path, functions=20)
-    write_library(tmp_path, "otherlib", functions=5)  # whose texts are not kept a second time
+    write_library(tmp_path, "otherlib", functions=5)  # its texts are not kept a second time
     collection = read(settings("docstrings", libraries=("tinylib", "otherlib")))
     assert set(collection.domains) == set(collection.queries)
     assert all(name.startswith(f"{domain}.core.") for name, domain in collection.domains.items())

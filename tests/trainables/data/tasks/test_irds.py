@@ -65,7 +65,7 @@ def test_what_has_no_dev_part_is_split_by_hash(parts: tuple[str, ...], tmp_path:
         assert queries(collection, split) == [f"q{i}" for i in MANY if split_by_hash(f"q{i}") == split]
 
 
-def test_a_dataset_beside_which_a_dev_part_is_but_that_is_not_train_stands_alone(tmp_path: Path) -> None:
+def test_a_dataset_next_to_which_a_dev_part_is_but_that_is_not_train_stands_alone(tmp_path: Path) -> None:
     given = write_irds(tmp_path, ("train", "dev"))
     (tmp_path / "queriesdev.tsv").write_text("".join(f"q{i}\t{query(i)}\n" for i in MANY))
     (tmp_path / "qrelsdev.txt").write_text("".join(f"q{i} 0 d{i} 1\n" for i in MANY))

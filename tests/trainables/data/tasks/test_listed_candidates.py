@@ -1,4 +1,4 @@
-"""A study whose candidates are those that a file lists takes their number, too."""
+"""A study with candidates that a file lists takes their number, too."""
 
 from pathlib import Path
 

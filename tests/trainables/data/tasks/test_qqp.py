@@ -119,12 +119,12 @@ def test_what_is_wrong_is_named_with_its_line(
     assert re.match(rf"{tmp_path / file}, line {line}: {expected}", str(error.value))
 
 
-def test_train_alone_is_refused(tmp_path: Path) -> None:
+def test_train_alone_is_an_error(tmp_path: Path) -> None:
     given = write_glue(tmp_path)
     (tmp_path / "dev.tsv").unlink()
     with pytest.raises(UserError) as error:
         read(given)
-    expected = "expected dev.tsv or test.tsv with labels as well"
+    expected = "expected also dev.tsv or test.tsv with labels"
     assert str(error.value) == f"task.path: {tmp_path} has train.tsv alone; {expected}"
     with pytest.raises(UserError, match=r"has no quora_duplicate_questions\.tsv or train\.csv or train\.tsv; expected"):
         read(settings("qqp", tmp_path.parent))

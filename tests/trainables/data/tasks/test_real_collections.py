@@ -1,4 +1,4 @@
-"""Published collections, where they are beside the repository: every row is accounted for."""
+"""Published collections, where they are next to the repository: every row is accounted for."""
 
 from pathlib import Path
 

@@ -49,7 +49,7 @@ def test_the_published_files_give_the_pairs_of_the_standard_evaluation() -> None
     singles = {("dev", "STS-B"): 1500, ("test", "STS-B"): 1379, ("test", "SICK-R"): 4927}
     assert counts(pairs) == {**expected, **singles}
     assert Counter(one.query_id.partition("/")[0] for one in pairs if one.split == "test") == TOTALS
-    assert skipped == {"pair without a gold similarity": 13_497, "pair whose sentences are licensed": 750}
+    assert skipped == {"pair without a gold similarity": 13_497, "pair with licensed sentences": 750}
     assert len({one[:3] for one in pairs}) == len(pairs)
     assert all(0 <= one.relevant <= 5 for one in pairs)
 
@@ -78,7 +78,7 @@ def test_every_pair_of_the_seven_sets_is_read(folder: Path) -> None:
     assert list(counts(pairs)) == expected
     assert counts(pairs) == dict.fromkeys(expected, PAIRS)
     unrated = PAIRS * sum(len(SUBSETS[name]) for name in UNRATED)
-    assert skipped == {"pair without a gold similarity": unrated, "pair whose sentences are licensed": LICENSED}
+    assert skipped == {"pair without a gold similarity": unrated, "pair with licensed sentences": LICENSED}
     numbers = {"STS12/MSRpar": 0, "STS16/question-question": 41, "STS-B": 61, "SICK-R": 62}
     for name, number in numbers.items():
         found = [one for one in pairs if (one.split, one.query_id) == ("test", name)]
