@@ -109,7 +109,10 @@ USES = {
     "torch": {
         "trainables/models/scoring.py": """
             torch: ops.mkldnn._reorder_linear_weight, ops.mkldnn._linear_pointwise
-        """
+        """,
+        "trainables/models/attention.py": """
+            torch.nn.attention.varlen: inspect.signature(varlen_attn).parameters["window_size"]
+        """,
     },
     "optuna": {
         "analysis/export/optuna.py": """
