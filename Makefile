@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 
-.PHONY: study test test-long test-wandb-server lint docs dist evidence bench bench-quick gpu gpu-packages lock
+.PHONY: study test test-long test-versions test-wandb-server lint docs dist evidence bench bench-quick gpu gpu-packages lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -33,6 +33,22 @@ test-long: $(PART:%=test-long-%)
 test-long-%: $(TESTABLE)
 	$(BIN)/python -m pytest -q -m long $(or $(LONG.$*),$(error PART: $*; expected some of $(PARTS)))
 
+# Models and trainings with the lowest and the newest torch and transformers that pyproject.toml allows, all else as locked:
+# one environment after the other, of 7 GB each. make test-versions ENDS=lowest tries one.
+ENDS := lowest newest
+AT.lowest := $(shell sed -nE 's/^ *"(torch|transformers)>=([0-9.]+),.*/\1==\2/p' pyproject.toml)
+AT.newest := torch transformers
+RELEASED := torch|transformers|huggingface_hub|hf-xet|safetensors|tokenizers|typer
+test-versions: $(ENDS:%=test-versions-%)
+test-versions-%:
+	@$(PYTHON) -m venv --clear build/versions
+	@grep -hivE "^(#|($(RELEASED))==)" requirements*.lock > build/versions.txt
+	build/versions/bin/pip install -q --no-cache-dir -c build/versions.txt -e ".[test]" $(AT.$*)
+	build/versions/bin/pip list | grep -E "^(torch|transformers) "
+	build/versions/bin/python -m pytest -q -m "not long" -n 2 --dist loadfile \
+		tests/test_private_interfaces.py tests/test_pinned.py tests/trainables tests/examples
+	@rm -rf build/versions
+
 # The tests of the loopback W&B server that other tests use.
 test-long-wandb-server: test-wandb-server ;
 test-wandb-server: $(TESTABLE)
@@ -58,7 +74,9 @@ evidence: $(INSTALLED)
 	$(BIN)/python -m docs.scripts.evidence write
 
 dist: $(TESTABLE)
+	rm -rf build/dist
 	$(BIN)/python -m build --outdir build/dist
+	$(BIN)/twine check --strict build/dist/*
 
 bench: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
@@ -96,18 +114,21 @@ gpu:
 gpu-packages:
 	@$(GPU_PYTHON) -m benchmarks.gpu.packages $(CARRIED) $(ARGS)
 
-# From pyproject.toml alone, in a fresh environment; a build's local version (torch's +cpu) belongs to one machine.
+# What pyproject.toml needs, in a fresh environment, with the versions that the lock files have: to move a package to its
+# newest version, delete its line first. A build's local version (torch's +cpu) belongs to one machine.
+LOCKS := requirements.lock requirements-test.lock requirements-bench.lock
 FREEZE := build/lock/bin/pip freeze --exclude-editable | sed 's/+[A-Za-z0-9.]*$$//'
 lock:
 	@echo "resolving pyproject.toml in a fresh environment (some minutes)"
 	@$(PYTHON) -m venv --clear build/lock
-	@build/lock/bin/pip install -q -e .
+	@grep -h == $(LOCKS) > build/locked.txt
+	@build/lock/bin/pip install -q -c build/locked.txt -e ".[train]"
 	@echo '# What the project needs, exactly; written by `make lock` from pyproject.toml in a fresh environment.' > build/lock.txt
 	@$(FREEZE) >> build/lock.txt
-	@build/lock/bin/pip install -q -e ".[test]"
+	@build/lock/bin/pip install -q -c build/locked.txt -e ".[test]"
 	@echo '# What tests, linters and documentation need beyond requirements.lock; written by `make lock`.' > build/test.txt
 	@$(FREEZE) | grep -vxFf build/lock.txt >> build/test.txt
-	@build/lock/bin/pip install -q -e ".[bench]"
+	@build/lock/bin/pip install -q -c build/locked.txt -e ".[bench]"
 	@echo '# What the benchmarks need beyond the other two lock files; written by `make lock`.' > build/bench.txt
 	@$(FREEZE) | grep -vxFf build/lock.txt | grep -vxFf build/test.txt >> build/bench.txt
 	@mv build/lock.txt requirements.lock

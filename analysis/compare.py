@@ -105,7 +105,7 @@ def compare(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    parser = Parser(prog="python -m analysis.compare", description="Compares systems by their scores or runs.")
+    parser = Parser("analysis.compare", "Compares systems by their scores or runs.")
     parser.add_argument(
         "scores", type=Path, nargs="?", help="CSV or Parquet file: system, value, optionally seed and query"
     )

@@ -18,6 +18,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
@@ -121,7 +122,7 @@ def write_report(results: Results, folder: Path) -> Report:
             texts[_SCORES] = render_csv(scores)
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
-        if results.search is not None:
+        if results.search is not None and find_spec("optuna"):
             optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
     return Report(folder, written, render_text(document), analysis)
@@ -162,7 +163,7 @@ def report(
 
 def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    parser = Parser(prog="python -m analysis.report", description="Tables, figures and one HTML page.")
+    parser = Parser("analysis.report", "Tables, figures and one HTML page.")
     parser.add_argument(
         "source",
         metavar="FOLDER | wandb:ENTITY/PROJECT",
@@ -182,7 +183,10 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
 
 def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
     written = report(**vars(arguments))
-    print_escaped(f"{written.folder}: {', '.join(written.files)}\n", stream)
+    print_escaped(f"{written.folder}: {', '.join(written.files)}", stream)
+    if isinstance(written, Report) and written.analysis.results.search and not find_spec("optuna"):
+        print_escaped(f'no {optuna_file.FILE_NAME}, which needs Optuna: pip install ".[train]"', stream)
+    print_escaped("", stream)
     print_escaped(written.text, stream)
 
 

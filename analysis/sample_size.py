@@ -85,9 +85,7 @@ def format_required_queries(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
-    parser = Parser(
-        prog="python -m analysis.sample_size", description="Computes the seeds and queries that a study needs."
-    )
+    parser = Parser("analysis.sample_size", "Computes the seeds and queries that a study needs.")
     parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
     parser.add_argument("--metric", help="measure of the pilot to read, if it has several")
     for name, meaning in (

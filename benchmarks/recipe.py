@@ -105,7 +105,7 @@ def run_pilot(trial: TrialSpec, held_out: int) -> Outcome:
 
 def main() -> int:
     """Run the command and return its exit status."""
-    parser = Parser(prog="python -m benchmarks.recipe", description="Finds a learning rate and a length.")
+    parser = Parser("benchmarks.recipe", "Finds a learning rate and a length.")
     parser.add_argument("study")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE")
     parser.add_argument("--rates", type=float, nargs="+", required=True)

@@ -11,6 +11,11 @@ Example:
     [1, 2]
 """
 
+from trainables.utils import interruption
+
+if missing := interruption.describe_missing_package("train"):
+    raise ModuleNotFoundError(f"study.api: {missing}")
+
 import json
 import time
 from collections.abc import Mapping, Sequence

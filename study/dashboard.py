@@ -9,7 +9,7 @@ hyperparameters, the metric against epsilon, cost and failures. Saving it again 
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.start_command("study.dashboard")
+    interruption.start_command("study.dashboard", "train")
 
 import json
 import os
@@ -50,8 +50,8 @@ def _format_server_error(error: Exception) -> str:
 
 def _build_parser() -> Parser:
     parser = Parser(
-        prog="python -m study.dashboard",
-        description="Save the dashboard of a study in its W&B project and print its URL. Default: the quick study.",
+        "study.dashboard",
+        "Save the dashboard of a study in its W&B project and print its URL. Default: the quick study.",
     )
     parser.add_argument("arguments", nargs="*", metavar="STUDY | KEY=VALUE", help="study file or name, then overrides")
     parser.add_argument(

@@ -9,7 +9,7 @@ The folder is loaded by sentence-transformers and by transformers, and has a mod
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.start_command("study.export")  # before imports that take time
+    interruption.start_command("study.export", "train")  # before imports that take time
 
 import argparse
 import re
@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _build_parser() -> Parser:
     parser = Parser(
-        prog="python -m study.export",
-        description="Write the trained model of a system as a folder that sentence-transformers and transformers load, "
+        "study.export",
+        "Write the trained model of a system as a folder that sentence-transformers and transformers load, "
         "with a model card. Weights that neither the study (output.models) nor the cache kept are trained again.",
     )
     parser.add_argument("study", metavar="STUDY", help="file or name of a study or suite, or a folder of results")

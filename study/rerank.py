@@ -10,7 +10,7 @@ command to resume.
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.start_command("study.rerank")
+    interruption.start_command("study.rerank", "train")
 
 import argparse
 import os
@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options of a command line. A wrong one ends the process with status 2."""
     parser = Parser(
-        prog="python -m study.rerank",
-        description="Score the pairs of a run with a saved ranker, and write a TREC run. Rerun it to resume.",
+        "study.rerank",
+        "Score the pairs of a run with a saved ranker, and write a TREC run. Rerun it to resume.",
     )
     parser.add_argument(
         "model",

@@ -8,7 +8,7 @@ Each command imports only what it needs: --help, --list and --dry-run load neith
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.start_command("study.run")  # before imports that take time
+    interruption.start_command("study.run", "train")  # before imports that take time
 
 import argparse
 import json
@@ -134,8 +134,8 @@ class _Command:
 
 def _build_parser() -> Parser:
     parser = Parser(
-        prog="python -m study.run",
-        description="Train every variant of a ranker or sentence encoder over several seeds, search hyperparameters, "
+        "study.run",
+        "Train every variant of a ranker or sentence encoder over several seeds, search hyperparameters, "
         "test the winners and write a report. Default: the quick study. Rerun the same command to resume.",
     )
     parser.add_argument(

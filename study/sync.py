@@ -9,7 +9,7 @@ unavailable, or tracking was disabled. The command asks the server which runs it
 from trainables.utils import interruption
 
 if __name__ == "__main__":
-    interruption.start_command("study.sync")
+    interruption.start_command("study.sync", "train")
 
 import os
 from collections.abc import Collection, Iterable, Sequence
@@ -33,8 +33,8 @@ from trainables.utils.plugins import load_plugins
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser(
-        prog="python -m study.sync",
-        description="Upload the records of a study or suite to a W&B server. Rerun it to resume.",
+        "study.sync",
+        "Upload the records of a study or suite to a W&B server. Rerun it to resume.",
     )
     parser.add_argument("folder", type=Path, help="the folder of the study or suite, e.g. results/quick")
     parser.add_argument("--project", help="W&B project (default: the study's own)")

@@ -7,7 +7,7 @@ import inspect
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import metadata, version
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import pytest
@@ -109,7 +109,10 @@ USES = {
     "torch": {
         "trainables/models/scoring.py": """
             torch: ops.mkldnn._reorder_linear_weight, ops.mkldnn._linear_pointwise
-        """
+        """,
+        "trainables/models/attention.py": """
+            torch.nn.attention.varlen: inspect.signature(varlen_attn).parameters["window_size"]
+        """,
     },
     "optuna": {
         "analysis/export/optuna.py": """
@@ -172,8 +175,10 @@ def test_the_installed_packages_take_the_first_python_that_is_allowed():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (first,) = [one.version for one in SpecifierSet(project["requires-python"]) if one.operator == ">="]
     files = (ROOT / "requirements.lock", ROOT / "requirements-test.lock")
-    names = [line.split("==")[0] for path in files for line in path.read_text("utf-8").splitlines()[1:]]
-    asked = {name: metadata(name).get("Requires-Python", "") for name in names}
+    names = {canonicalize_name(line.split("==")[0]) for path in files for line in path.read_text("utf-8").splitlines()}
+    installed = [found.metadata for found in distributions() if canonicalize_name(found.name) in names]
+    assert installed
+    asked = {found["Name"]: found.get("Requires-Python", "") for found in installed}
     assert {name: bound for name, bound in asked.items() if f"{first}.0" not in SpecifierSet(bound)} == {}
 
 

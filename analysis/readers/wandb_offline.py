@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainables.utils.errors import UserError
+from trainables.utils.errors import UserError, require_package
 
 MAGIC = b":W&B"
 _FILE_HEADER, _BLOCK = 7, 32768
@@ -142,6 +142,7 @@ def _read_bodies(path: Path) -> Iterator[bytes]:
 
 
 def _read_wandb_records(path: Path) -> Iterator[Any]:
+    require_package("wandb", str(path))
     from google.protobuf.message import DecodeError
     from wandb.proto import wandb_internal_pb2
 

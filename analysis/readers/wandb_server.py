@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, NamedTuple
 
-from trainables.utils.errors import UserError
+from trainables.utils.errors import UserError, require_package
 
 if TYPE_CHECKING:
     import wandb
@@ -88,9 +88,10 @@ def connect() -> Iterator[Connection]:
     A client that the calling process uses already, for runs of its own, goes on as it was.
 
     Raises:
-        UserError: if there is no API key, or a wrong one.
+        UserError: if W&B's client is not installed, or there is no API key, or a wrong one.
         ServerError: if the server does not answer.
     """
+    require_package("wandb", "W&B")
     with tempfile.TemporaryDirectory(prefix="report-", ignore_cleanup_errors=True) as scratch:
         client_variables = dict.fromkeys(
             ("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "WANDB_DIR"), str(Path(scratch, "client"))

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-import yaml
-
 from analysis.data.configurations import format_score
 from analysis.rendering.escaping import Raw, render_template
 from analysis.rendering.notes import collect_notes
@@ -76,6 +74,8 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
         analysis: the study's results.
         facts: what they do not contain.
     """
+    import yaml
+
     table, score = analysis.table, _get_own_score(analysis, facts)
     row = next(row for row in table.rows if row.system == facts.system)
     plan = analysis.results.plan

@@ -44,7 +44,7 @@ def parse_parts(text: str) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the parts and returns the status."""
-    parser = Parser(prog="python -m benchmarks.gpu", description="Checks and measures this project on a GPU.")
+    parser = Parser("benchmarks.gpu", "Checks and measures this project on a GPU.")
     parser.add_argument("--parts", type=parse_parts, default=list(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, choices=range(1, 21), default=5, metavar="N", help="rounds, 1 to 20")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the JSON to this file")

@@ -16,6 +16,8 @@ from trainables.models.transformer import Transformer
 
 Precision = Literal["fp32", "bf16"]
 
+_CAN_PREPARE = all(hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise"))
+"""Whether torch has its private operations for weights in the layout of oneDNN; products without them are slower."""
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _TOKENS = 2048
 """Rows of a typical product, for which oneDNN chooses the layout."""
@@ -55,12 +57,16 @@ class PrepackedLinear(nn.Module):
         super().__init__()
         self._dtype = dtype
         # Attributes, not buffers: a tensor in the layout of oneDNN has no elements that others could read.
-        self._weight: Any = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype), _TOKENS)
+        self._weight: Any = weight.detach().to(dtype)
+        if _CAN_PREPARE:
+            self._weight = torch.ops.mkldnn._reorder_linear_weight(self._weight, _TOKENS)
         self._bias = None if bias is None else bias.detach().to(dtype)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return the output of the layer, shape (..., outputs), for an input of shape (..., inputs)."""
         inputs = values.to(self._dtype)
+        if not _CAN_PREPARE:
+            return nn.functional.linear(inputs, self._weight, self._bias)
         output: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self._weight, self._bias, "none", [], "")
         return output
 

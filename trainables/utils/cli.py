@@ -48,7 +48,7 @@ def replace_unencodable(stream: TextIO) -> TextIO:
 def print_error(program: str, text: object) -> None:
     """Print each line of a text to the standard error, after the name of the program."""
     for line in str(text).split("\n"):
-        print_escaped(f"{program}: {line}", sys.stderr)
+        print_escaped(f"{interruption.get_program_name(program)}: {line}", sys.stderr)
 
 
 def format_error(error: Exception) -> str:
@@ -141,9 +141,18 @@ def _format_location(error: Exception) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser that reports an error in one line, without the usage."""
+    """Argument parser that reports an error in one line, without the usage.
+
+    Args:
+        module: module of the command, by which the usage names it unless a console script runs it.
+        description: what the command does.
+    """
+
+    def __init__(self, module: str, description: str) -> None:
+        self._module, script = module, interruption.get_program_name(module)
+        super().__init__(prog=f"python -m {module}" if script == module else script, description=description)
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with status 2."""
-        print_error(self.prog.split()[-1], f"command line: {message}; see --help")
+        print_error(self._module, f"command line: {message}; see --help")
         self.exit(2)

@@ -4,6 +4,7 @@ Any other exception is an error of the configuration itself.
 """
 
 import errno
+import importlib.util
 import os
 from collections.abc import Sequence
 
@@ -73,6 +74,20 @@ def raise_if_any(errors: Sequence[UserError]) -> None:
     """
     if errors:
         raise errors[0] if len(errors) == 1 else CollectedUserError(errors)
+
+
+def require_package(package: str, where: str) -> None:
+    """Check that a package of the extra `train` is installed.
+
+    Args:
+        package: name by which the package is imported.
+        where: what needs it.
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise UserError(where, f"the package {package} is not installed", '`pip install ".[train]"`')
 
 
 class MachineError(Exception):

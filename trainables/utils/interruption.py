@@ -7,6 +7,7 @@ signal arrives or if it has not unwound after a few seconds. It prints one line 
 
 import importlib.util
 import os
+import runpy
 import select
 import signal
 import sys
@@ -18,8 +19,8 @@ from types import FrameType
 from typing import NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PACKAGE = "pydantic"
-"""A package that every command needs and that comes with no Python."""
+_PACKAGES = {"": ("pydantic",), "train": ("pydantic", "torch", "transformers", "ray", "optuna", "wandb")}
+"""Packages by which an installation of the project, and of its extra, is known."""
 _GRACE = 8.0
 """Seconds to unwind. Containers are killed 10 seconds after SIGTERM, Slurm jobs after 30."""
 
@@ -28,6 +29,7 @@ class _State:
     """State of the command that this process runs; there is only one."""
 
     command = ""
+    script: tuple[str, str] | None = None
     signal = ""
     running = False
     unwinding = False
@@ -39,18 +41,44 @@ class _State:
 _state = _State()
 
 
-def start_command(command: str) -> None:
+def run_script(script: str, module: str) -> None:
+    """Run a module as `python -m` does, as the console script of this name."""
+    _state.script = script, module
+    runpy.run_module(module, run_name="__main__")
+
+
+def get_program_name(module: str) -> str:
+    """Return the name of the console script that runs this module, or the module if no script does."""
+    return _state.script[0] if _state.script and _state.script[1] == module else module
+
+
+def describe_missing_package(extra: str = "") -> str:
+    """Return what is not installed and how to install it, in one line; "" if the project, and the extra, is installed.
+
+    Args:
+        extra: "train", or "" for the analysis alone.
+    """
+    missing = [name for name in _PACKAGES[extra] if importlib.util.find_spec(name) is None]
+    if not missing:
+        return ""
+    install = f'pip install ".[{extra}]"' if extra else "pip install ."
+    expected = f"the environment of the project: source .venv/bin/activate, or {install}"
+    return f"{sys.executable} has no package {missing[0]}; expected {expected}"
+
+
+def start_command(command: str, extra: str = "") -> None:
     """Install the signal handlers of a command, once it is sure that its packages are installed.
 
     Before `run_command`, a signal ends the process with the message that nothing was started. Signals that are ignored
     (as under nohup) stay ignored. Without the packages, the process ends with status 2.
 
     Args:
-        command: name of the command, for the message.
+        command: module of the command, for the message.
+        extra: "train" if the command needs this extra.
     """
-    if importlib.util.find_spec(_PACKAGE) is None:
-        expected = "the environment of the project: source .venv/bin/activate, or pip install -e ."
-        sys.stderr.write(f"{command}: {sys.executable} has no package {_PACKAGE}; expected {expected}\n")
+    command = get_program_name(command)
+    if missing := describe_missing_package(extra):
+        sys.stderr.write(f"{command}: {missing}\n")
         sys.exit(2)
     _state.command, _state.stderr_fd = command, os.dup(2)  # a copy, since stderr is redirected while Ray starts
     for number in _SIGNALS:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from tests.trainables.models.architectures import TYPES, make_batch, write_model
+from trainables.models import scoring
 from trainables.models.dropout import NO_DROPOUT
 from trainables.models.projections import join_projections
 from trainables.models.scoring import Precision, PrepackedLinear, prepack_linear_layers, prepare_for_scoring
@@ -16,7 +17,12 @@ from trainables.specs.run_spec import BaseModelSettings
 
 @pytest.mark.parametrize(("rows", "bias"), [(1, True), (7, False), (2048, True)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_values_are_those_of_the_layer(rows: int, bias: bool, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("is_private", [True, False])
+def test_the_values_are_those_of_the_layer(
+    rows: int, bias: bool, dtype: torch.dtype, is_private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where torch has no private operations for it."""
+    monkeypatch.setattr(scoring, "_CAN_PREPARE", is_private and scoring._CAN_PREPARE)
     torch.manual_seed(0)
     layer, values = nn.Linear(48, 80, bias=bias), torch.randn(1, rows, 48)
     with torch.inference_mode():

@@ -201,7 +201,8 @@ def test_without_its_packages_a_command_says_so_in_one_line(command: str) -> Non
     """-S leaves out the installed packages."""
     result = subprocess.run([sys.executable, "-S", "-m", command, "--help"], cwd=ROOT, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (2, "")
+    install = 'pip install ".[train]"' if command.startswith("study.") else "pip install ."
     assert result.stderr == (
         f"{command}: {sys.executable} has no package pydantic; expected the environment of the project: "
-        "source .venv/bin/activate, or pip install -e .\n"
+        f"source .venv/bin/activate, or {install}\n"
     )
