@@ -4,7 +4,7 @@ from analysis.checks.collapsed_seeds import describe_outlying_run
 from analysis.comparisons.declared import select_headline_comparisons
 from analysis.data.configurations import describe_dev_choice
 from analysis.rendering.answer import Answer, Finding, Sample, build_answer
-from analysis.tables.dev_only import build_dev_section
+from analysis.tables.dev_only import build_dev_section, is_untested
 from analysis.tables.main import ReportData
 from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
@@ -50,10 +50,11 @@ def describe_sample(analysis: ReportData) -> Sample:
 
 def list_warnings(analysis: ReportData) -> list[str]:
     """List what must be known before a verdict is believed: collapsed runs, weak baselines, incomplete systems."""
+    untested = is_untested(analysis.results.plan, analysis.configurations)
     return [
         *map(describe_outlying_run, analysis.outlying_seeds),
         *_describe_weak_baselines(analysis),
-        *(f"{row.system} is incomplete: {row.note}." for row in analysis.table.rows if row.note),
+        *(f"{row.system} is incomplete: {row.note}." for row in analysis.table.rows if row.note and not untested),
     ]
 
 

@@ -179,7 +179,7 @@ def build_test_section(analysis: ReportData) -> Section:
     """Build every test of every comparison."""
     plan = analysis.results.plan
     legend = plan.adapt_to_unit(_TESTS) + (_RECORD if plan.unit == "query" else _PSEUDO_VALUES)
-    return Section("Tests of each comparison", *format_tests(analysis.comparisons, plan.unit), legend, is_wide=True)
+    return Section("Tests of each comparison", *format_tests(analysis.comparisons, plan.unit), legend)
 
 
 def _build_ensemble_section(analysis: ReportData) -> Section | None:
