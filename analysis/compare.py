@@ -1,13 +1,15 @@
 """Compares systems by scores or by runs, which need not come from a study.
 
     python -m analysis.compare SCORES.csv [--metric M] [--baseline NAME ...] [--alpha .05] [--correction bonferroni]
-                               [--margin M] [--test sign-flip] [--seeds own|pooled] [--json FILE]
+                               [--margin M] [--test sign-flip] [--seeds own|pooled] [--groups]
+                               [--to FILE.md|.tex|.csv] [--json FILE]
     python -m analysis.compare --qrels QRELS --metric nDCG@10 --runs NAME=FILE[,FILE...] NAME=FILE[,FILE...] ...
                                [...]
 
 SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Runs are
 TREC runs or predictions of MTEB or sentence-transformers, a file for each seed; ir_measures evaluates them. Without
---baseline every system is compared with every other one.
+--baseline every system is compared with every other one. --to writes the printed table as Markdown or LaTeX, or every
+number as CSV.
 """
 
 from trainables.utils import interruption
@@ -26,20 +28,28 @@ import pandas as pd
 
 from analysis.checks.collapsed_seeds import find_outlying_seeds, name_outlying_seeds
 from analysis.checks.ranks import rank_systems
-from analysis.comparisons.result import ComparisonResult
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.readers.evaluated_runs import parse_runs, read_runs
 from analysis.readers.score_files import read_score_file
-from analysis.rendering.result_table import format_result
+from analysis.rendering.document import render_latex, render_markdown
+from analysis.rendering.escaping import render_csv
+from analysis.rendering.result_table import ComparisonResult, build_result_document, format_result
 from analysis.stats.comparison import ComparisonFamily, ComparisonSettings, SeedVariance, compare_family
 from analysis.stats.multiple_testing import CORRECTIONS
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.stats.permutation_tests import TESTS
 from analysis.stats.variance_components import estimate_variance_components
-from trainables.utils.cli import Parser, print_escaped, report_errors, write_json_option
+from trainables.utils.cli import Parser, print_escaped, report_errors, write_json_option, write_text_option
 from trainables.utils.errors import UserError
+from trainables.utils.files import read_head
 
 __all__ = ["ComparisonResult", "compare", "format_result", "main", "read_runs", "read_score_file"]
+_MARKS = {
+    ".md": "<!-- by analysis.compare -->\n",
+    ".tex": "% by analysis.compare\n",
+    ".csv": "system,mean,sd,mean_low,",
+}
+"""Beginnings of the files of --to, by which the command knows its own."""
 
 
 def compare(
@@ -47,6 +57,7 @@ def compare(
     baselines: Sequence[str] = (),
     settings: ComparisonSettings | None = None,
     where: str = "scores",
+    metric: str = "value",
 ) -> ComparisonResult:
     """Compare systems by their scores.
 
@@ -56,6 +67,7 @@ def compare(
             other one.
         settings: level, correction, margin and further tests. If None, the defaults.
         where: name of the table in errors.
+        metric: name of the value in tables. It does not say what is better, see `settings`.
 
     Raises:
         UserError: if the table is not valid, or has no such baseline.
@@ -100,6 +112,7 @@ def compare(
         outlying,
         table.describe_missing(),
         estimate_variance_components(whole),
+        metric,
     )
 
 
@@ -132,13 +145,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         default="own",
         help="variation between seeds: each comparison's own, or pooled over all of them",
     )
+    parser.add_argument("--groups", action="store_true", help="add rank intervals and groups of systems")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="also write the table (.md, .tex) or all (.csv)")
     parser.add_argument("--json", type=Path, help="also write the comparisons to this JSON file")
     arguments = parser.parse_args(argv)
     return report_errors("analysis.compare", lambda: _compare(arguments))
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    _check_options(arguments.alpha, arguments.margin)
+    _check_options(arguments.alpha, arguments.margin, arguments.to)
     settings = ComparisonSettings(
         arguments.alpha,
         arguments.correction,
@@ -149,12 +164,23 @@ def _compare(arguments: argparse.Namespace) -> None:
     )
     notes: list[str] = []
     scores, where = _read_input(arguments, notes)
-    result = compare(scores, arguments.baseline, settings, where)
+    result = compare(scores, arguments.baseline, settings, where, arguments.metric or "value")
+    run_files = [path for paths in parse_runs(arguments.runs).values() for path in paths]
+    inputs = [path for path in (arguments.scores, arguments.qrels, *run_files) if path]
     if arguments.json:
-        run_files = [path for paths in parse_runs(arguments.runs).values() for path in paths]
-        inputs = [path for path in (arguments.scores, arguments.qrels, *run_files) if path]
         write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons], inputs)
-    print_escaped("\n".join([*notes, format_result(result)]))
+    if arguments.to:
+        mark = _MARKS[arguments.to.suffix]
+        text = _render(result, arguments.to.suffix)
+        write_text_option("--to", arguments.to, text, lambda path: read_head(path).startswith(mark), inputs)
+    print_escaped("\n".join([*notes, format_result(result, arguments.groups)]))
+
+
+def _render(result: ComparisonResult, suffix: str) -> str:
+    if suffix == ".csv":
+        return render_csv(result.systems().merge(result.frame(), on="system", how="left"))
+    render = render_markdown if suffix == ".md" else render_latex
+    return _MARKS[suffix] + render(build_result_document(result))
 
 
 def _read_input(arguments: argparse.Namespace, notes: list[str]) -> tuple[pd.DataFrame, str]:
@@ -172,7 +198,9 @@ def _read_input(arguments: argparse.Namespace, notes: list[str]) -> tuple[pd.Dat
     return read_runs(qrels, parse_runs(runs), metric, notes.append), "--runs"
 
 
-def _check_options(alpha: float, margin: float | None) -> None:
+def _check_options(alpha: float, margin: float | None, to: Path | None) -> None:
+    if to and to.suffix not in _MARKS:
+        raise UserError("--to", to, f"a file that ends in {', '.join(_MARKS)}")
     if not 1e-9 <= alpha < 1:
         raise UserError("--alpha", alpha, "a number from 1e-9 to below 1")
     if margin is not None and not 0 < margin < math.inf:

@@ -28,10 +28,10 @@ from analysis import figures
 from analysis.comparisons.result import build_comparisons_frame
 from analysis.data.study_results import Results
 from analysis.export import optuna as optuna_file
-from analysis.export.report_folder import stage_report
+from analysis.export.report_folder import PAGE, stage_report
 from analysis.readers.study_reader import open_results
 from analysis.readers.wandb_server import PREFIX, ProjectAddress, ServerError
-from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.conclusion import answer_study
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
 from analysis.suites.suite_report import SuiteReport, write_suite_report
@@ -51,7 +51,7 @@ class Report:
     Attributes:
         folder: folder of the report.
         files: names of the files in it.
-        text: text for the terminal. Its last line is the conclusion.
+        text: text for the terminal: the conclusion, the main table, what was tested, and the path of the page.
         analysis: the data of the report.
     """
 
@@ -62,8 +62,8 @@ class Report:
 
     @property
     def conclusion(self) -> str:
-        """The sentence with which the report answers what won."""
-        return write_conclusion(self.analysis)
+        """The sentence with which the report begins."""
+        return answer_study(self.analysis).sentence
 
     @property
     def systems(self) -> pd.DataFrame:
@@ -73,8 +73,7 @@ class Report:
     @property
     def comparisons(self) -> pd.DataFrame:
         """Every comparison; see `analysis.comparisons.result.build_comparisons_frame`."""
-        corrections = {family.name: family.correction for family in self.analysis.results.plan.families}
-        return build_comparisons_frame(self.analysis.comparisons, corrections)
+        return _build_comparisons_frame(self.analysis)
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -112,6 +111,8 @@ def write_report(results: Results, folder: Path) -> Report:
             "table.md": render_markdown(document),
             "table.tex": render_latex(document),
             "comparisons.json": json.dumps([c.as_dict() for c in analysis.comparisons], indent=1, allow_nan=False),
+            "comparisons.csv": render_csv(_build_comparisons_frame(analysis)),
+            "systems.csv": render_csv(build_systems_frame(analysis)),
             "results.csv": render_csv(build_runs_frame(analysis)),
             "report.html": render_html(document, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
         }
@@ -125,7 +126,12 @@ def write_report(results: Results, folder: Path) -> Report:
         if results.search is not None and find_spec("optuna"):
             optuna_file.write_optuna_file(results, staging / optuna_file.FILE_NAME)
         written = sorted(path.name for path in staging.iterdir())
-    return Report(folder, written, render_text(document), analysis)
+    return Report(folder, written, render_text(document, folder / PAGE), analysis)
+
+
+def _build_comparisons_frame(analysis: ReportData) -> pd.DataFrame:
+    corrections = {family.name: family.correction for family in analysis.results.plan.families}
+    return build_comparisons_frame(analysis.comparisons, corrections)
 
 
 def report(
@@ -183,10 +189,8 @@ def main(argv: Sequence[str] | None = None, output: TextIO | None = None) -> int
 
 def _print_report(arguments: argparse.Namespace, stream: TextIO) -> None:
     written = report(**vars(arguments))
-    print_escaped(f"{written.folder}: {', '.join(written.files)}", stream)
     if isinstance(written, Report) and written.analysis.results.search and not find_spec("optuna"):
-        print_escaped(f'no {optuna_file.FILE_NAME}, which needs Optuna: pip install ".[train]"', stream)
-    print_escaped("", stream)
+        print_escaped(f'no {optuna_file.FILE_NAME}, which needs Optuna: pip install ".[train]"\n', stream)
     print_escaped(written.text, stream)
 
 

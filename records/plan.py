@@ -1,7 +1,7 @@
 """The analysis plan, which was declared before the first test score existed."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -61,24 +61,6 @@ class ComparedHyperparameter(BaseModel, frozen=True, extra="forbid"):
     hyperparameter: str
     systems: dict[str, ComparedSystem]
     """The systems of these values by name; variants without the hyperparameter are absent."""
-
-
-class MarkGroup(NamedTuple):
-    """Comparisons with one mark.
-
-    Attributes:
-        baseline: what the systems are compared with, in words.
-        pairs: pairs (system, baseline).
-    """
-
-    baseline: str
-    pairs: tuple[tuple[str, str], ...]
-
-    @property
-    def only_baseline(self) -> str | None:
-        """The baseline of all pairs; None if they have several."""
-        names = {baseline for _, baseline in self.pairs}
-        return names.pop() if len(names) == 1 else None
 
 
 class Budgets(BaseModel, frozen=True, extra="allow"):
@@ -147,38 +129,6 @@ class Plan(BaseModel, frozen=True, extra="allow"):
         """The systems in the plan's order, then those that only comparisons name, such as BM25."""
         named = [name for family in self.families for pair in family.comparisons for name in reversed(pair)]
         return list(dict.fromkeys([*self.systems, *named]))
-
-    @property
-    def mark_groups(self) -> list[MarkGroup]:
-        """Pairs of the headline's family by mark: differences with one mark have the same kind of baseline.
-
-        The first group has the first comparison of each system, and is what the conclusion is about. The second has the
-        others.
-        """
-        first = dict(reversed(self.headline.comparisons))
-        groups = (
-            [pair for pair in self.headline.comparisons if (first[pair[0]] == pair[1]) == is_first]
-            for is_first in (True, False)
-        )
-        return [MarkGroup(self._describe_baselines(pairs), tuple(pairs)) for pairs in groups if pairs]
-
-    @property
-    def mark_baselines(self) -> list[str]:
-        """Baselines of `mark_groups`, in words."""
-        return [group.baseline for group in self.mark_groups]
-
-    def _describe_baselines(self, pairs: Sequence[tuple[str, str]]) -> str:
-        """Describe the baselines of some pairs; with several of them, each with its systems."""
-        against: dict[str, list[str]] = {}
-        for system, baseline in pairs:
-            variant = self.get_variant(baseline)
-            name = baseline
-            if self.compared and variant not in (baseline, self.get_variant(system)):
-                name = f"{variant} with the same {self.compared.hyperparameter}"
-            against.setdefault(name, []).append(system)
-        if len(against) == 1:
-            return next(iter(against))
-        return "; ".join(f"{name} for {join_with_and(systems)}" for name, systems in against.items())
 
     def get_variant(self, system: str) -> str:
         """Return the variant that a system is a value of, or the system's own name if it is none."""

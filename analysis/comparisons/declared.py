@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from analysis.checks.ranks import RankedSystem, rank_systems
 from analysis.data.configurations import Configuration
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test
@@ -21,19 +20,6 @@ def compare_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list
     """
     evaluate = make_evaluate(plan, chosen)
     return [c for family in plan.families for c in compare_planned_family(plan, family, evaluate)]
-
-
-def rank_headline_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list[RankedSystem]:
-    """Rank the systems of the headline's family that are complete on the test split, by the plan's metric.
-
-    There are no ranks for the looks of a sequential study: tests of all pairs would not be over the looks.
-    """
-    if plan.headline.phase != "test" or is_sequential(plan, plan.headline):
-        return []
-    evaluate, named = make_evaluate(plan, chosen), dict.fromkeys(n for pair in plan.headline.comparisons for n in pair)
-    scores = {name: evaluate(name, "test", plan.metric) for name in plan.all_systems if name in named}
-    whole = {name: values for name, values in scores.items() if values is not None}
-    return rank_systems(whole, make_settings(plan, plan.headline), plan.metric, plan.is_correlation)
 
 
 def make_evaluate(plan: Plan, chosen: dict[str, Configuration | None]) -> Evaluate:

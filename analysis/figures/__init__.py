@@ -54,10 +54,8 @@ FIGURES: dict[str, Callable[[ReportData], Any]] = {
 FIGURE_FILES = [f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")]
 """Files that `draw_figures` may write."""
 CAPTIONS = {
-    "effects": "Declared comparisons: mean difference on the test split with its confidence interval, simultaneous for "
-    "the family. Triangle up: better; triangle down: worse; square: equivalent; hollow circle: undecided; upright "
-    "line: all values are equal. Each family has its own scale. The grey band is the margin within which differences "
-    "do not matter.",
+    "effects": "Differences with their intervals, which hold for all comparisons at once. Grey: the margin within "
+    "which differences do not matter, if one is declared.",
     "compared": "One system for each value of a hyperparameter, chosen over the other hyperparameters, on the test "
     "split: mean over seeds with its 95 % interval. Dashed: the baseline.",
     "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by "

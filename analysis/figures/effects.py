@@ -3,22 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.figures.style import VERDICT_STYLES, add_legend, subplots
+from analysis.comparisons.declared import select_headline_comparisons
+from analysis.figures.style import VERDICT_STYLES, subplots
 from analysis.tables.main import ReportData
 from trainables.metrics import LOWER_IS_BETTER
 
 
 def plot_effects(analysis: ReportData) -> Any:
-    """Plot the mean difference of every declared comparison with its simultaneous interval.
+    """Plot the mean difference of every headline comparison with its simultaneous interval, in the order of the table.
 
-    One panel a family, each with its own scale; comparisons are grouped by baseline. None if no comparison is
-    complete.
+    None if no comparison is complete.
     """
-    plan = analysis.results.plan
-    splits = " or ".join(dict.fromkeys(plan.get_split(family.phase) for family in plan.families))
-    return draw_effects(
-        analysis.comparisons, [family.name for family in plan.families], plan.metric, plan.margin, splits
-    )
+    plan, family = analysis.results.plan, analysis.results.plan.headline
+    headlines = select_headline_comparisons(plan, analysis.comparisons)
+    return draw_effects(headlines, [family.name], plan.metric, plan.margin, plan.get_split(family.phase))
 
 
 def draw_effects(
@@ -37,29 +35,29 @@ def draw_effects(
     if all(c.difference is None for c in comparisons):
         return None
     heights = [1.0 + sum(len(own) for own in groups) + 0.6 * (len(groups) - 1) for groups in grouped.values()]
-    figure, axes = subplots(
-        1, (6.4, 0.7 + 0.3 * sum(heights) + 0.35 * len(heights)), rows=len(grouped), heights=heights
-    )
+    figure, axes = subplots(1, (4.8, 0.5 + 0.3 * sum(heights) + 0.3 * len(heights)), rows=len(grouped), heights=heights)
+    has_one_baseline = len({c.baseline for c in comparisons}) == 1
     for axis, (name, groups) in zip(axes, grouped.items(), strict=True):
         positions, labels, position = [], [], 0.0
         for group in groups:
             for c in group:
                 _draw_comparison(axis, c, position)
                 positions.append(position)
-                labels.append(f"{c.system} \N{MINUS SIGN} {c.baseline}" + _format_metric(c, metric))
+                pair = c.system if has_one_baseline else f"{c.system} \N{MINUS SIGN} {c.baseline}"
+                labels.append(pair + _format_metric(c, metric))
                 position += 1
             position += 0.6
         axis.axvline(0, color="0.2", linewidth=1, zorder=0)
         if margin:
             axis.axvspan(-margin, margin, color="0.93", zorder=-1)
         axis.set_yticks(positions, labels)
-        axis.set(ylim=(position - 0.6 - 0.4, -0.6), title=name)
+        axis.set(ylim=(position - 0.6 - 0.4, -0.6), title=name if len(grouped) > 1 else "")
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
         axis.margins(x=0.08)
     better = "lower" if metric in LOWER_IS_BETTER else "higher"
-    axes[-1].set_xlabel(f"difference in {split} {metric} ({better} is better)")
-    add_legend(figure, handles=_make_handles(comparisons), ncols=4, columnspacing=1.4)
+    other = f" from {comparisons[0].baseline}" if has_one_baseline else ""
+    axes[-1].set_xlabel(f"difference{other} in {split} {metric} ({better} is better)")
     return figure
 
 
@@ -91,16 +89,5 @@ def _draw_comparison(axis: Any, c: Any, position: float) -> None:
                 zorder=1,
             )
         axis.plot(c.difference, position, linestyle="", zorder=2, **style)
-    axis.annotate(text, (1.01, position), xycoords=("axes fraction", "data"), va="center", fontsize=8, color="0.25",
+    axis.annotate(text, (1.01, position), xycoords=("axes fraction", "data"), va="center", fontsize=9, color="0.25",
                   annotation_clip=False)  # fmt: skip
-
-
-def _make_handles(comparisons: Sequence[Any]) -> list[Any]:
-    from matplotlib.lines import Line2D
-
-    verdicts = {c.verdict for c in comparisons if c.difference is not None}
-    return [
-        Line2D([], [], linestyle="", label=verdict, **style)
-        for verdict, style in VERDICT_STYLES.items()
-        if verdict in verdicts
-    ]

@@ -33,7 +33,7 @@ VERDICT_STYLES: dict[str, dict[str, Any]] = {
     "undecided": {"marker": "o", "color": "0.35", "markersize": 6, "markerfacecolor": "white"},
     "all values are equal": {"marker": "|", "color": "0.35", "markersize": 8},
 }
-"""Marker of each verdict. Verdicts differ in shape and text, and not only in colour."""
+"""Marker of each verdict. Shape and text distinguish verdicts too, not only colour."""
 _DPI = 160
 """Resolution of the PNG files."""
 

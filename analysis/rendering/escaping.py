@@ -24,11 +24,6 @@ _LATEX_DELIMITERS: dict[str, Any] = {
     "comment_end_string": "#>",
 }
 """Delimiters without braces, which LaTeX needs itself."""
-LATEX_MARKS = {
-    **{"▲": r"\blacktriangle", "▼": r"\blacktriangledown", "△": r"\vartriangle", "▽": r"\triangledown"},
-    "†": r"\dagger",
-}
-"""Marks of significance -> command in math mode."""
 _LATEX_CHARACTERS = {
     **{character: "\\" + character for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -44,7 +39,6 @@ _LATEX_CHARACTERS = {
     "\N{MINUS SIGN}": "$-$",
     "“": "``",
     "”": "''",
-    **{mark: f"${symbol}$" for mark, symbol in LATEX_MARKS.items()},
 }
 
 

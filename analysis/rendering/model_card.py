@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from analysis.data.configurations import format_score
+from analysis.rendering.conclusion import answer_study, list_warnings
 from analysis.rendering.escaping import Raw, render_template
-from analysis.rendering.notes import collect_notes
-from analysis.rendering.summary import answer_questions
+from analysis.rendering.notes import list_data_notes, list_search_notes
+from analysis.rendering.sections import describe_plan
 from analysis.tables.main import ReportData
 
 _MAX_CHARACTERS = 300
@@ -86,10 +87,11 @@ def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
         facts=facts,
         plan=plan,
         plan_hash=analysis.results.plan_hash,
-        answers=answer_questions(analysis),
+        answer=answer_study(analysis),
+        details=describe_plan(analysis),
         scores=[(plan.search_split, format_score(row.dev)), (plan.test_split, format_score(row.test))],
         undecided=undecided,
-        cautions=collect_notes(analysis),
+        cautions=[*list_warnings(analysis), *list_search_notes(analysis), *list_data_notes(analysis.results)],
         configuration=row.configuration,
         seeds=table.seeds,
         own_score=None if score is None else f"{score:.4f}",

@@ -1,8 +1,7 @@
-"""Notes of the report: what is incomplete, exploratory, left out or stopped early."""
+"""Notes below the headings of the report: what is incomplete, exploratory, left out or stopped early."""
 
-from analysis.checks.collapsed_seeds import describe_outlying_run
 from analysis.data.cautions import list_cautions
-from analysis.data.configurations import describe_dev_choice
+from analysis.data.study_results import Results
 from analysis.tables.dev_only import is_untested
 from analysis.tables.main import ReportData
 from records.plan import Plan
@@ -10,41 +9,25 @@ from records.search_log import SearchLog
 from trainables.metrics import get_set_name
 from trainables.text.text_overlap import describe_overlap
 
-_SEARCH_LUCK = (
-    "The {dev} scores of the tested runs chose {what}, so part of a gain may be luck, which p does not account "
-    "for. For a claim, declare confirm.seeds: fresh seeds, which no choice has seen"
-)
-_ONE_SEED = "One seed: the comparisons are for new queries and say nothing about other seeds"
 
-
-def collect_notes(analysis: ReportData) -> list[str]:
-    """Collect the notes of the main table, of the search and of the data."""
-    results = analysis.results
-    late = (results.plan.model_extra or {}).get("exploratory", [])
-    named = ", ".join(f"{system} over {baseline}" for system, baseline in late)
-    killed = ", ".join(run.id for run in results.unfinished)
+def list_search_notes(analysis: ReportData) -> list[str]:
+    """List what the search left out or stopped."""
+    results, shown = analysis.results, {f"{row.system} is incomplete: {row.note}" for row in analysis.table.rows}
     return [
-        *map(describe_outlying_run, analysis.outlying_seeds),
-        *_describe_missing_runs(analysis),
-        *analysis.table.notes,
-        *([results.plan.adapt_to_unit(_ONE_SEED)] if analysis.table.seeds == 1 else []),
-        *_describe_search_luck(analysis),
-        *([f"Exploratory, declared after {results.plan.test_split} scores existed: {named}"] if late else []),
+        *(note for note in analysis.table.notes if note not in shown),  # these are on the first screen
         *(describe_search(results.plan, results.search) if results.search else []),
-        *list_cautions(results),
-        *_describe_data(results.plan),
-        *_describe_sets(results.plan),
-        *([f"Unfinished runs, not counted: {killed}"] if killed else []),
     ]
 
 
-def _describe_search_luck(analysis: ReportData) -> list[str]:
-    """Say that the tested runs were chosen by their own scores, if they were."""
-    plan, what = analysis.results.plan, describe_dev_choice(analysis.results.plan, analysis.configurations)
-    are_fresh = {*plan.get_seeds("test")}.isdisjoint(plan.seeds)
-    if are_fresh or not what or is_untested(plan, analysis.configurations):
-        return []
-    return [_SEARCH_LUCK.format(dev=plan.search_split, what=what)]
+def list_data_notes(results: Results) -> list[str]:
+    """List what the scores cannot be compared with, and what was left out of the data."""
+    return [*list_cautions(results), *_describe_data(results.plan), *_describe_sets(results.plan)]
+
+
+def list_run_notes(analysis: ReportData) -> list[str]:
+    """List unfinished runs, and how to complete a project that lacks runs."""
+    killed = ", ".join(run.id for run in analysis.results.unfinished)
+    return [*_describe_missing_runs(analysis), *([f"Unfinished runs, not counted: {killed}"] if killed else [])]
 
 
 def describe_search(plan: Plan, search: SearchLog) -> list[str]:

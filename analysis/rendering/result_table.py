@@ -1,75 +1,139 @@
-"""Formats the comparisons of a table of scores for the terminal."""
+"""The comparisons of a table of scores, and the table in which a terminal, a notebook and a paper show them."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
+import pandas as pd
 
 from analysis.checks.collapsed_seeds import describe_outlying_run
-from analysis.checks.ranks import HEADER, describe_ranks
+from analysis.checks.ranks import HEADER, RankedSystem, describe_ranks
 from analysis.comparisons.pooling import describe_pooling
-from analysis.comparisons.result import ComparisonResult
+from analysis.comparisons.result import build_comparisons_frame
+from analysis.data.configurations import mean_and_std
 from analysis.data.score_table import ScoreTable
-from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_p_value, format_terminal_table
-from analysis.stats.comparison import Comparison
-from analysis.stats.paired_tests import differences_or_none
+from analysis.rendering.answer import Finding, Sample, build_answer
+from analysis.rendering.cells import format_p_value, format_terminal_table
+from analysis.rendering.document import Document, render_markdown, render_text
+from analysis.stats.comparison import Comparison, ComparisonSettings
+from analysis.stats.outlying_runs import OutlyingRun
+from analysis.stats.paired_tests import estimate_interval
 from analysis.stats.permutation_tests import smallest_p
-from analysis.stats.power import POWER
-from analysis.stats.variance_components import describe_deviations
-
-_QUESTIONS = {
-    "both": "p asks whether the systems differ on new queries and new seeds (two-way random effects)",
-    "queries": "p asks whether these runs differ on new queries; it says nothing about new seeds",
-    "seeds": "p asks whether other seeds would differ on these queries; it says nothing about new queries",
-}
-_USUAL_TEST = (
-    f"{QUERIES_BONFERRONI} is the usual test: it asks whether these runs differ on new queries; it says nothing about "
-    "new seeds"
-)
+from analysis.stats.variance_components import VarianceComponents
 
 
-def format_result(result: ComparisonResult) -> str:
-    """Format the comparisons for a terminal, with the notes that are needed to read them."""
-    settings, comparisons = result.settings, result.comparisons
-    number = f"{len(comparisons)} comparison{'s' * (len(comparisons) != 1)}"
-    title = (
-        f"{number} at {settings.alpha:g}, {settings.correction}; intervals hold for all at once (Bonferroni); "
-        f"MDE at {POWER:.0%} power"
+@dataclass(frozen=True, repr=False)
+class ComparisonResult:
+    """The comparisons of a table of scores. A terminal and a notebook show them as one sentence, one table and a line.
+
+    Attributes:
+        scores: the scores.
+        settings: level, correction, margin and further tests.
+        comparisons: comparisons in order of baselines, then of systems, as in the table.
+        ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.
+        outlying: runs that look collapsed, or whose system's other seeds do.
+        missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
+        variance: variance components of the complete systems that have all seeds, beyond what they share. None if
+            there are too few.
+        metric: name of the value in tables.
+    """
+
+    scores: ScoreTable
+    settings: ComparisonSettings
+    comparisons: list[Comparison]
+    ranks: list[RankedSystem]
+    outlying: list[OutlyingRun]
+    missing: list[str]
+    variance: VarianceComponents | None
+    metric: str = "value"
+
+    def __repr__(self) -> str:
+        return format_result(self)
+
+    def _repr_markdown_(self) -> str:
+        return render_markdown(build_result_document(self))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the comparisons as a data frame, see `build_comparisons_frame`.
+
+        Example:
+            >>> import pandas as pd
+            >>> from analysis.compare import compare
+            >>> values = {"BERT": [0.5, 0.6, 0.4, 0.7], "LS": [0.6, 0.8, 0.5, 0.8]}
+            >>> rows = [(system, query, value) for system in values for query, value in enumerate(values[system])]
+            >>> frame = compare(pd.DataFrame(rows, columns=["system", "query", "value"]), ["BERT"]).frame()
+            >>> frame[["system", "verdict", "wins_ties_losses.wins"]].values.tolist()
+            [['LS', 'better', 4]]
+        """
+        corrections = {c.family: self.settings.correction for c in self.comparisons}
+        return build_comparisons_frame(self.comparisons, corrections)
+
+    def systems(self) -> pd.DataFrame:
+        """Return one row a system: mean, standard deviation over seeds, and 95 % interval of the mean.
+
+        Returns:
+            Columns system, mean, sd, mean_low and mean_high; NaN where there is none.
+        """
+        rows = []
+        for name in self.scores.values:
+            values = self.scores.get_complete_scores(name)
+            score, interval = mean_and_std(values), None if values is None else estimate_interval(values)
+            rows.append((name, *(score or (None, None)), *(interval or (None, None))))
+        frame = pd.DataFrame(rows, columns=["system", "mean", "sd", "mean_low", "mean_high"])
+        return frame.astype(dict.fromkeys(frame.columns[1:], "float64"))
+
+
+def format_result(result: ComparisonResult, with_groups: bool = False) -> str:
+    """Format the comparisons for a terminal: a sentence, a table, a line, and what must be known to believe them.
+
+    Args:
+        result: the comparisons.
+        with_groups: True to add rank intervals and groups of systems.
+    """
+    text = render_text(build_result_document(result))
+    if not with_groups or not result.ranks:
+        return text
+    rows = [own.to_cells() for own in result.ranks]
+    return f"{text}\n{format_terminal_table(HEADER, rows)}\n{describe_ranks(len(rows), result.settings.alpha)}"
+
+
+def build_result_document(result: ComparisonResult) -> Document:
+    """Return what any format says about the comparisons of a table of scores."""
+    scores, settings = result.scores, result.settings
+    sample = Sample(
+        metric=result.metric,
+        seeds=len(scores.seeds),
+        queries=len(scores.queries),
+        comparisons=len(result.comparisons),
+        alpha=settings.alpha,
+        correction=settings.correction,
+        margin=settings.margin,
+        lower_is_better=settings.less_is_better,
+        variance=result.variance,
     )
-    scope = f" over {len(result.scores.seeds)} seeds, uncorrected" if len(result.scores.seeds) > 1 else ", uncorrected"
-    test_lines = [
-        f"{c.system} over {c.baseline}, {name}{scope}: {_format_free_test(c, name, settings.alpha / len(comparisons))}"
+    means = {name: mean_and_std(scores.get_complete_scores(name)) for name in scores.values}
+    answer = build_answer([Finding.from_comparison(c) for c in result.comparisons], means, sample)
+    return Document(title="", answer=answer, warnings=_list_notes(result))
+
+
+def _list_notes(result: ComparisonResult) -> list[str]:
+    scores, comparisons, level = result.scores, result.comparisons, result.settings.alpha / len(result.comparisons)
+    over = f" over {len(scores.seeds)} seeds, uncorrected" if len(scores.seeds) > 1 else ", uncorrected"
+    copies = [
+        f"{c.system} over {c.baseline}: the scores of all seeds are copies, which count as one seed"
+        for c in comparisons
+        if c.target == "queries" and all(_has_several_seeds(scores, name) for name in (c.system, c.baseline))
+    ]
+    tests = [
+        f"{c.system} over {c.baseline}, {name}{over}: {_format_free_test(c, name, level)}"
         for c in comparisons
         for name in c.distribution_free
     ]
-    missing_lines = [f"not compared: {fault}" for fault in result.missing]
-    copy_lines = [
-        f"{c.system} over {c.baseline}: the scores of all seeds are copies, which count as one seed"
-        for c in comparisons
-        if c.target == "queries" and all(_has_several_seeds(result.scores, name) for name in (c.system, c.baseline))
+    return [
+        *map(describe_outlying_run, result.outlying),
+        *(f"not compared: {fault}" for fault in result.missing),
+        *copies,
+        *filter(None, [describe_pooling(comparisons, result.settings.seeds)]),
+        *tests,
     ]
-    copy_lines += [
-        f"{c.system} over {c.baseline}: all differences agree exactly, so their spread is not known; half of the "
-        "difference counts as standard deviation"
-        for c in comparisons
-        if c.target in ("queries", "seeds") and c.difference and _agree_exactly(result.scores, c)
-    ]
-    pooling = describe_pooling(comparisons, settings.seeds)
-    components = [describe_deviations(result.variance)] if result.variance else []
-    table = format_comparisons(comparisons, settings.correction)
-    return "\n".join(
-        [
-            title,
-            format_terminal_table(*table, width=200),
-            *_format_ranks(result),
-            *_describe_questions(comparisons),
-            *([pooling] if pooling else []),
-            *copy_lines,
-            *map(describe_outlying_run, result.outlying),
-            *components,
-            *test_lines,
-            *missing_lines,
-        ]
-    )
 
 
 def _format_free_test(c: Comparison, name: str, level: float) -> str:
@@ -77,34 +141,6 @@ def _format_free_test(c: Comparison, name: str, level: float) -> str:
     test = c.targets["seeds"] or c.targets["queries"]
     reach = smallest_p(name, round(test.df) + 1) if test else 0.0
     return format_p_value(c.distribution_free[name]) + (f", cannot reach {level:.4g}" if reach > level else "")
-
-
-def _format_ranks(result: ComparisonResult) -> list[str]:
-    if not result.ranks:
-        return []
-    rows = [own.to_cells() for own in result.ranks]
-    return [
-        "groups",
-        format_terminal_table(HEADER, rows),
-        f"{describe_ranks(len(rows), result.settings.alpha)}\n",
-    ]
-
-
-def _describe_questions(comparisons: Sequence[Comparison]) -> list[str]:
-    """Say what the p-values ask; if they ask about different populations, for which comparisons."""
-    by_target: dict[str, list[str]] = {}
-    for c in comparisons:
-        if c.target:
-            by_target.setdefault(c.target, []).append(f"{c.system} over {c.baseline}")
-    usual = [_USUAL_TEST] if "both" in by_target else []
-    if len(by_target) == 1:
-        return [_QUESTIONS[target] for target in by_target] + usual
-    return [f"{', '.join(names)}: {_QUESTIONS[target]}" for target, names in by_target.items()] + usual
-
-
-def _agree_exactly(scores: ScoreTable, c: Comparison) -> bool:
-    d = differences_or_none(scores.get_complete_scores(c.system), scores.get_complete_scores(c.baseline))
-    return d is not None and not np.ptp(d)
 
 
 def _has_several_seeds(scores: ScoreTable, name: str) -> bool:

@@ -18,7 +18,7 @@ from trainables.utils.arrays import Floats, round_off
 Target = Literal["both", "queries", "seeds"]
 SeedVariance = Literal["own", "pooled"]
 _HEADLINES: tuple[Target, ...] = ("both", "queries", "seeds")
-_SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
+SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
 """What a verdict is limited to, by the target of its test."""
 _NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
 
@@ -158,7 +158,7 @@ class Comparison:
     @property
     def scoped_verdict(self) -> str:
         """Verdict with what it is limited to, if its test does not generalise to new queries and new seeds."""
-        return self.verdict + (_SCOPES.get(self.target or "", "") if self.is_decided else "")
+        return self.verdict + (SCOPES.get(self.target or "", "") if self.is_decided else "")
 
     @property
     def is_decided(self) -> bool:

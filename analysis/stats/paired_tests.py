@@ -85,6 +85,25 @@ def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
     }
 
 
+def estimate_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of the mean of a system, for new queries and new seeds as far as there are several of each.
+
+    Args:
+        values: (seeds, queries) scores.
+        confidence: confidence of the interval.
+
+    Returns:
+        None of a single score.
+
+    Example:
+        >>> [round(bound, 3) for bound in estimate_interval([[0.5, 0.5, 1.0, 0.0]])]
+        [-0.15, 1.15]
+    """
+    estimates = estimate_all(values)
+    known = estimates["both"] or estimates["queries"] or estimates["seeds"]
+    return known.confidence_interval(confidence) if known else None
+
+
 def estimate_over_queries(d: ArrayLike) -> Estimate:
     """Estimate for new queries: paired Student's t of the seed-averaged values, df = queries - 1.
 

@@ -14,6 +14,8 @@ _MAX_STANDARD_ERRORS = 1e5
 """Standard errors beyond which no difference is searched: the non-central t distribution takes minutes there."""
 _MAX_QUERIES = 10_000_000
 """Largest number of queries that is reported."""
+_MAX_SEEDS = 1000
+"""Largest number of seeds that is reported."""
 
 
 class DifferenceVariance(NamedTuple):
@@ -105,6 +107,39 @@ def required_queries(variance: DifferenceVariance, difference: float, seeds: int
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
+
+
+def required_growth(
+    variance: DifferenceVariance, difference: float, seeds: int, queries: int, level: float
+) -> tuple[int, int] | None:
+    """Return the seeds and queries, in the proportion of a study, that find a true difference with 80 % power.
+
+    Args:
+        variance: variances of the paired difference.
+        difference: true difference, in units of the metric.
+        seeds: number of seeds of the study.
+        queries: number of its queries.
+        level: significance level of one comparison, after correction.
+
+    Returns:
+        The smallest such numbers. None if they are not larger than the study's, or if a thousand seeds do not suffice.
+
+    Example:
+        >>> required_growth(DifferenceVariance(1e-4, 0.01, 0.02), 0.01, seeds=4, queries=500, level=0.05)
+        (16, 2000)
+    """
+
+    def is_enough(number: int) -> bool:
+        found = minimum_detectable_effect(variance.estimate(number, -(-queries * number // seeds)), level)
+        return found is not None and found <= difference
+
+    low, high = seeds, _MAX_SEEDS
+    if low >= high or is_enough(low) or not is_enough(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high, -(-queries * high // seeds)
 
 
 def tabulate_required_queries(

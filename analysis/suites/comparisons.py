@@ -28,6 +28,8 @@ class SuiteComparison:
         study: key of the study.
         comparison: the comparison, corrected within the study.
         comparisons: number of comparisons of the suite.
+        interval: confidence interval of the difference, simultaneous for the suite. None in a sequential study, where
+            the interval is over its looks, and if the systems were not compared.
         p: corrected p-value of the headline test. None if the systems were not compared.
         equivalence_p: p-value of the equivalence test, by Bonferroni over the suite. None if there is no margin.
         verdict: verdict at these p-values.
@@ -37,6 +39,7 @@ class SuiteComparison:
     study: str
     comparison: Comparison
     comparisons: int
+    interval: tuple[float, float] | None
     p: float | None
     equivalence_p: float | None
     verdict: Verdict
@@ -182,7 +185,10 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         # corrected within the study already; where that gives 1, it is also 1 over the suite
         equivalence_p = None if c.equivalence_p is None else min(1.0, c.equivalence_p / c.comparisons * len(adjusted))
         verdict = decide_verdict(_get_gain(c), p, equivalence_p, plan.alpha, c.verdict == "all values are equal")
-        compared.append(SuiteComparison(key, c, len(adjusted), p, equivalence_p, verdict, plan.get_study(key).is_late))
+        estimate = None if c.looks else c.estimate
+        interval = estimate.confidence_interval(1 - plan.alpha / len(adjusted)) if estimate else None
+        is_late = plan.get_study(key).is_late
+        compared.append(SuiteComparison(key, c, len(adjusted), interval, p, equivalence_p, verdict, is_late))
     return compared
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.export.report_folder import stage_report
-from analysis.rendering.conclusion import write_conclusion
+from analysis.export.report_folder import PAGE, stage_report
 from analysis.rendering.document import Document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.escaping import render_csv
 from analysis.suites.comparisons import SuiteData, build_suite_data
 from analysis.suites.suite_results import SuiteResults
-from analysis.suites.tables import build_sections
+from analysis.suites.tables import answer_suite, list_suite_folds
 from analysis.tables.frames import build_runs_frame
 from trainables.utils.errors import UserError
 
@@ -71,7 +70,7 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     with stage_report(folder) as staging:
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")
-    return SuiteReport(folder, sorted(texts), render_text(document), data)
+    return SuiteReport(folder, sorted(texts), render_text(document, folder / PAGE), data)
 
 
 def build_suite_runs_frame(data: SuiteData) -> pd.DataFrame:
@@ -91,21 +90,13 @@ def _build_document(data: SuiteData, folder: Path) -> Document:
     In its usual place, in the folder of the suite, it has links to the reports of the studies.
     """
     plan, suite_folder = data.plan, data.results.folder
-    version = f"{data.results.plan_hash}{{}} version {plan.version}"
-    conclusions = {key: write_conclusion(report) for key, report in data.reports.items()}
     has_links = suite_folder is not None and folder.absolute().parent == suite_folder.absolute()
     return Document(
-        title=f"{plan.suite}: {len(plan.studies)} studies, plan {version.format('')}",
-        conclusions=[f"{key}: {conclusion}" for key, conclusion in conclusions.items()],
-        answers=[(key, [conclusion]) for key, conclusion in conclusions.items()],
-        sections=[
-            section._replace(label=section.title.lower(), caption=f"{section.title}. {section.legend}")
-            for section in build_sections(data)
-        ],
+        title=f"{plan.suite}: {len(plan.studies)} studies, plan {data.results.plan_hash} version {plan.version}",
+        answer=answer_suite(data),
+        folds=list_suite_folds(data),
         plan=plan,
-        plan_title=f"Plan of the suite {version.format(',')}",
         links={key: f"../{key}/report/report.html" for key in data.reports} if has_links else {},
-        is_suite=True,
     )
 
 
@@ -118,6 +109,7 @@ def _list_comparisons(data: SuiteData) -> list[dict[str, Any]]:
             **each.comparison.as_dict(),
             "suite": {
                 "comparisons": each.comparisons,
+                "interval": each.interval,
                 "p": each.p,
                 "equivalence_p": each.equivalence_p,
                 "verdict": each.verdict,

@@ -1,20 +1,21 @@
 """Tables of the joint report of a suite, as plain text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from analysis.data.configurations import Score, format_score
 from analysis.data.measured_cost import compute_cost
-from analysis.rendering.cells import QUERIES_BONFERRONI, format_p_value
+from analysis.rendering.answer import Answer, Finding, Sample, describe_correction, write_sentence
+from analysis.rendering.cells import format_p_value
+from analysis.rendering.sections import Fold
 from analysis.suites.comparisons import (
     AverageComparison,
+    SuiteComparison,
     SuiteData,
     count_comparisons,
     find_common_metric,
     has_one_protocol,
 )
 from analysis.tables.main import ReportData, SystemRow
-from analysis.tables.marks import build_marks, format_marks_legend
 from analysis.tables.section import Section
 from records.suite_plan import PlannedStudy, PublishedScore, SuitePlan
 from trainables.metrics import LOWER_IS_BETTER
@@ -23,16 +24,64 @@ _NOTHING = "-"
 _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seeds": "new seeds"}
 
 
-def build_sections(data: SuiteData) -> list[Section]:
-    """Build all tables of the joint report in their order."""
-    known = [group for group in data.plan.list_rows() if any(study.key in data.reports for study in group)]
-    sections, groups = list[Section](), known
-    for group in groups:
-        sections += [build_score_section(data, group, "test"), build_gain_section(data, group)]
-        sections += build_published_section(data, group)
-    sections += [*_build_average_section(data), _build_comparison_section(data), *_build_metric_section(data)]
-    sections += [build_score_section(data, group, "dev") for group in groups]
-    return [*sections, _build_study_section(data)]
+def answer_suite(data: SuiteData) -> Answer:
+    """Build the first screen: the averages over the columns if there are any, else all comparisons of all studies."""
+    plan, reports, averages = data.plan, list(data.reports.values()), data.averages
+    findings = (
+        [_find_average(each) for each in averages] if averages else [_find(data, each) for each in data.comparisons]
+    )
+    section = _build_average_section(data) if averages else _build_comparison_section(data)
+    metric, margins = find_common_metric(reports), {report.results.plan.margin for report in reports}
+    sample = Sample(
+        metric=metric or "",
+        seeds=0,
+        queries=0,
+        comparisons=len(averages) or count_comparisons(plan, data.reports),
+        alpha=plan.alpha,
+        correction=plan.correction,
+        margin=margins.pop() if len(margins) == 1 else None,
+        lower_is_better=metric in LOWER_IS_BETTER,
+    )
+    about = " and ".join(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target))
+    fresh = sum({*report.results.plan.get_seeds("test")}.isdisjoint(report.results.plan.seeds) for report in reports)
+    seeds = "fresh" if fresh == len(reports) else "those of the search" if not fresh else f"fresh in {fresh} of them"
+    studies = f"{len(reports)} of {len(plan.studies)} studies"
+    line = f"Tested for {about or 'nothing yet'} in {studies}; their seeds are {seeds}."
+    shown = [index for index, name in enumerate(section.header) if name not in ("p", "corrected p")]
+    header, *rows = [[row[index] for index in shown] for row in (section.header, *section.rows)]
+    table = section._replace(header=header, rows=rows, legend="", label="main", caption=f"{section.title}. {line}")
+    return Answer(write_sentence(findings, sample), table, f"{line} {describe_correction(sample)}".rstrip())
+
+
+def list_suite_folds(data: SuiteData) -> list[Fold]:
+    """Return the headings of the joint report."""
+    groups = [group for group in data.plan.list_rows() if any(study.key in data.reports for study in group)]
+    scores = [
+        section
+        for group in groups
+        for section in (
+            build_score_section(data, group, "test"),
+            *build_published_section(data, group),
+        )
+    ]
+    tests = [_build_average_section(data)] if data.averages else []
+    tests += [_build_comparison_section(data), *scores, *_build_metric_section(data)]
+    return [
+        Fold("All tests", tests),
+        Fold("Search", [build_score_section(data, group, "dev") for group in groups]),
+        Fold("Reproduce", [_build_study_section(data)]),
+    ]
+
+
+def _find_average(each: AverageComparison) -> Finding:
+    name = each.system + (f" ({', '.join(each.labels)})" if each.labels else "")
+    return Finding(name, each.baseline, each.difference, each.interval, each.verdict, each.target, None, each.is_late)
+
+
+def _find(data: SuiteData, each: SuiteComparison) -> Finding:
+    c, labels = each.comparison, data.plan.get_study(each.study).labels.values()
+    finding = Finding.from_comparison(c, each.is_late)
+    return finding._replace(system=f"{c.system} ({', '.join(labels)})", interval=each.interval, verdict=each.verdict)
 
 
 def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) -> Section:
@@ -40,54 +89,25 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
     plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
     metric, first = find_common_metric(present), next(iter(_list_baselines(present)), "")
     has_average = len(group) > 1 and metric is not None and has_one_protocol(present)
-    marked = [_build_marks(data, study, split) for study in group]
     averages = {
         name: _average([_get_mean(own.get(name), split) for own in rows]) if has_average else None
         for name in _list_systems(present)
     }
     cells = []
     for name, average in averages.items():
-        columns = zip(rows, marked, strict=True)
-        cells.append([name, *(_format_cell(own.get(name), split, marks.get(name, "")) for own, marks in columns)])
+        cells.append([name, *(_format_cell(own.get(name), split) for own in rows)])
         if has_average:
             gain = _compute_gain(average, averages.get(first), metric)
             cells[-1] += [_NOTHING if average is None else f"{average:.4f}", _format_percent(gain)]
     header = ["system", *(_title_column(data, study, metric) for study in group)]
     header += ["average", "gain"] if has_average else []
-    baselines = list(dict.fromkeys(name for report in present for name in report.results.plan.mark_baselines))[:2]
     legend = f"Mean ± standard deviation over seeds{f' of {metric}' if metric else ''}. "
-    if split == "test":
-        number = count_comparisons(plan, data.reports)
-        legend += (
-            f"Marks: {format_marks_legend(baselines)}, on new queries and with new seeds, corrected for the {number} "
-            f"comparisons of the suite ({plan.correction}, {plan.alpha:g}). "
-        )
-    else:
+    if split == "dev":
         legend += "Scores of the chosen configurations on the split by which they were chosen. "
-        if any(mark for marks in marked for mark in marks.values()):
-            legend += f"Marks: {format_marks_legend(baselines)}, corrected within each study. "
     if has_average:
         legend += f"Gain: of the average, relative to {first}; positive is better. "
     legend += _describe_candidates(data, group)
     return Section(f"On {split}{_describe_row(plan, group)}", header, cells, legend.strip(), len(header) > 6)
-
-
-def build_gain_section(data: SuiteData, group: list[PlannedStudy]) -> Section:
-    """Build the gains over the first baseline in percent, and their mean."""
-    plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
-    first = next(iter(_list_baselines(present)), None)
-    reports = [data.reports.get(study.key) for study in group]
-    metrics = [report.results.plan.metric if report else None for report in reports]
-    bases = [_get_mean(own.get(first or ""), "test") for own in rows]
-    cells = []
-    for name in [name for name in _list_systems(present) if name != first]:
-        means = [_get_mean(own.get(name), "test") for own in rows]
-        gains = [_compute_gain(*each) for each in zip(means, bases, metrics, strict=True)]
-        mean = _average(gains) if has_one_protocol(present) else None
-        cells.append([name, *map(_format_percent, [*gains, mean])])
-    header = ["system", *(study.labels[plan.columns] for study in group), "mean"]
-    legend = f"Gain of the mean over seeds, in percent of {first}; positive is better. Mean: of the gains."
-    return Section(f"Gain over {first}, on test{_describe_row(plan, group)}", header, cells, legend)
 
 
 def build_published_section(data: SuiteData, group: list[PlannedStudy]) -> list[Section]:
@@ -138,20 +158,8 @@ def _list_systems(reports: Sequence[ReportData]) -> list[str]:
 
 
 def _list_baselines(reports: Sequence[ReportData]) -> list[str]:
-    """Return the systems that others are compared with, in order of the marks."""
-    groups = [group for report in reports for group in report.results.plan.mark_groups]
-    return list(dict.fromkeys(baseline for group in groups for _, baseline in group.pairs))
-
-
-def _build_marks(data: SuiteData, study: PlannedStudy, split: str) -> dict[str, str]:
-    """Return the marks of a study: on test corrected over the suite, on dev within the study, if it compares there."""
-    report = data.reports.get(study.key)
-    if report is None:
-        return {}
-    own = [replace(each.comparison, verdict=each.verdict) for each in data.comparisons if each.study == study.key]
-    if split == "dev":
-        own = [c for c in report.comparisons if c.split == report.results.plan.search_split]
-    return build_marks(report.results.plan, own)
+    """Return the systems that others are compared with, in order of the comparisons."""
+    return list(dict.fromkeys(pair[1] for report in reports for pair in report.results.plan.headline.comparisons))
 
 
 def _title_column(data: SuiteData, study: PlannedStudy, metric: str | None) -> str:
@@ -174,11 +182,11 @@ def _average(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if len(known) == len(values) else None
 
 
-def _format_cell(row: SystemRow | None, split: str, marks: str) -> str:
+def _format_cell(row: SystemRow | None, split: str) -> str:
     score = _get_score(row, split)
     if score is None:
         return "incomplete" if row is not None and row.note else _NOTHING
-    return f"{format_score(score)} {marks}".rstrip()
+    return format_score(score)
 
 
 def _compute_gain(value: float | None, base: float | None, metric: str | None) -> float | None:
@@ -230,16 +238,28 @@ def _build_metric_section(data: SuiteData) -> list[Section]:
     return [Section(title, ["study", "system", *names], rows, first.legend, len(names) > 6)]
 
 
-def _build_average_section(data: SuiteData) -> list[Section]:
-    if not data.averages:
-        return []
+def _build_average_section(data: SuiteData) -> Section:
     plan, columns = data.plan, data.plan.columns
     others = [axis for axis in plan.axes if axis != columns]
-    header = [*others, "system", "baseline", f"{columns}s", "difference", "gain", "interval", "p", "corrected p",
-              "verdict"]  # fmt: skip
-    rows = [_format_average(each) for each in data.averages]
-    tested = [each for each in data.averages if each.target]
-    about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in tested if each.target))
+    header = [
+        *others,
+        "system",
+        "baseline",
+        f"{columns}s",
+        "gain",
+        "p",
+        "corrected p",
+        "difference",
+        "interval",
+        "verdict",
+    ]
+    rows = [
+        [*each.labels, each.system, each.baseline, str(each.columns),
+         _NOTHING if each.gain is None else f"{100 * each.gain:+.2f} %",
+         format_p_value(each.test.p if each.test else None), format_p_value(each.p), *_find_average(each).to_cells()]
+        for each in data.averages
+    ]  # fmt: skip
+    about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in data.averages if each.target))
     legend = (
         f"Do the methods differ in the mean over these {columns}s, on {about or 'new queries and seeds'}? The "
         f"{columns}s are the ones named, not a sample of others. Variances of the {columns}s add up: each has queries "
@@ -250,30 +270,23 @@ def _build_average_section(data: SuiteData) -> list[Section]:
     legend += _describe_pooling(data)
     refusals = dict.fromkeys(each.refusal for each in data.averages if each.refusal)
     legend += f" Not compared: {'; '.join(refusals)}." if refusals else ""
-    return [Section(f"Average over the {columns}s", header, rows, legend)]
+    return Section(f"Average over the {columns}s", header, rows, legend, label="averages")
 
 
 def _build_comparison_section(data: SuiteData) -> Section:
     plan = data.plan
-    header = [*plan.axes, "system", "baseline", "difference", "p", f"p, {plan.correction} in the study"]
-    header += ["verdict in the study", f"p, {plan.correction} over the suite", "verdict over the suite"]
-    header.append(QUERIES_BONFERRONI)
-    rows = []
-    for each in data.comparisons:
-        c, labels = each.comparison, plan.get_study(each.study).labels.values()
-        shown = _NOTHING if c.difference is None else f"{c.difference:+.4f}"
-        own, inner, outer = map(format_p_value, (c.p, c.adjusted[plan.correction], each.p))
-        queries = format_p_value(c.adjusted_queries["bonferroni"])
-        rows.append([*labels, c.system, c.baseline, shown, own, inner, c.verdict, outer,
-                     _format_verdict(each.verdict, each.is_late), queries])  # fmt: skip
-    number = count_comparisons(plan, data.reports)
+    header = [*plan.axes, "system", "baseline", "p", "corrected p", "difference", "interval", "verdict"]
+    rows = [
+        [*plan.get_study(each.study).labels.values(), each.comparison.system, each.comparison.baseline,
+         format_p_value(each.comparison.p), format_p_value(each.p), *_find(data, each).to_cells()]
+        for each in data.comparisons
+    ]  # fmt: skip
     legend = (
-        "Every declared comparison of every study. In the study, p is corrected for the comparisons of that study; "
-        f"over the suite, for all {number} of the suite. {QUERIES_BONFERRONI}: corrected in the study, the test of "
-        "the paper on label smoothing: do these trained checkpoints differ on new queries; it says nothing about new "
-        "seeds."
+        f"Every declared comparison of every study; p, interval and verdict are corrected for all "
+        f"{count_comparisons(plan, data.reports)} of the suite ({plan.correction}; intervals by Bonferroni). "
+        "comparisons.json has the verdicts within each study."
     ) + _describe_pooling(data)
-    return Section("Comparisons of all studies", header, rows, legend, is_wide=True)
+    return Section("Comparisons of all studies", header, rows, legend, is_wide=True, label="comparisons")
 
 
 def _describe_pooling(data: SuiteData) -> str:
@@ -302,18 +315,3 @@ def _build_study_section(data: SuiteData) -> Section:
     if any(study.is_late for study in data.plan.studies):
         legend += " Joined late: other studies had test scores before, so its comparisons are exploratory."
     return Section("Studies", header, rows, legend)
-
-
-def _format_verdict(verdict: str, is_late: bool) -> str:
-    return f"{verdict} (exploratory)" if is_late else verdict
-
-
-def _format_average(each: AverageComparison) -> list[str]:
-    head = [*each.labels, each.system, each.baseline, str(each.columns)]
-    if each.test is None or each.difference is None:
-        return [*head, *[_NOTHING] * 5, _format_verdict(each.verdict, each.is_late)]
-    gain = _NOTHING if each.gain is None else f"{100 * each.gain:+.2f} %"
-    low, high = each.interval or (each.difference, each.difference)
-    p_values = map(format_p_value, (each.test.p, each.p))
-    return [*head, f"{each.difference:+.4f}", gain, f"[{low:+.4f}, {high:+.4f}]", *p_values,
-            _format_verdict(each.verdict, each.is_late)]  # fmt: skip

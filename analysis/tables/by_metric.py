@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from analysis.data.configurations import Configuration, Score, format_score, mean_and_std
-from analysis.stats.comparison import Comparison
-from analysis.tables.marks import build_marks, format_marks_legend
 from analysis.tables.section import MAX_COLUMNS, Section
 from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 _LEGEND = (
-    "{unit} on {test}, mean ± standard deviation over {seeds}. Marks: {marks}, each by the correction of the family "
-    "that declares it ({families}). Bold: the best of a column."
+    "{unit} on {test}, mean ± standard deviation over {seeds}. The comparisons above say which differences are shown. "
+    "Bold: the best of a column."
 )
 
 RETRIEVAL_METRICS = ("nDCG@10", "MRR@10", "MAP", "P@10", "R@10", "Judged@10")
@@ -22,9 +20,7 @@ _RETRIEVAL_LEGEND = (
 )
 
 
-def build_metric_section(
-    plan: Plan, chosen: Mapping[str, Configuration | None], compared: Sequence[Comparison]
-) -> Section | None:
+def build_metric_section(plan: Plan, chosen: Mapping[str, Configuration | None]) -> Section | None:
     """Build the table of test scores by the plan's metrics, its own last.
 
     Correlations are times 100 and have two decimals. None if the plan has only one metric, or nothing is tested.
@@ -33,21 +29,13 @@ def build_metric_section(
     scores = _evaluate(plan, chosen, plan.systems, metrics)
     if len(metrics) < 2 or scores is None:
         return None
-    first = {(c.metric, c.system, c.baseline): c for c in reversed(compared) if c.split is None}.values()
-    marks = [build_marks(plan, [c for c in first if c.metric == metric]) for metric in metrics]  # of the first family
     decimals = [2 if get_measure(metric).sts_correlation else 4 for metric in metrics]
-    rows = [
-        [name, *(f"{format_score(score, places)} {marked.get(name, '')}".rstrip()
-                 for score, places, marked in zip(own, decimals, marks, strict=True))]
-        for name, own in scores.items()
-    ]  # fmt: skip
+    rows = [[name, *map(format_score, own, decimals)] for name, own in scores.items()]
     titles = [metric.removeprefix("STS/") if metric != "STS" else "STS (mean)" for metric in metrics]
     legend = _LEGEND.format(
         unit="Spearman's correlation times 100" if plan.is_correlation else "Metrics",
         test=plan.test_split,
         seeds=_count_seeds(plan),
-        marks=format_marks_legend(plan.mark_baselines),
-        families="; ".join(f"{own.name}: {own.correction}" for own in plan.test_families),
     )
     return Section(
         f"By {'set' if plan.is_correlation else 'metric'}, on {plan.test_split}",
@@ -57,7 +45,6 @@ def build_metric_section(
         is_wide=len(metrics) >= MAX_COLUMNS,
         bold=_find_best(metrics, scores),
         label="by-metric",
-        in_terminal=True,
     )
 
 
@@ -73,7 +60,6 @@ def build_retrieval_section(plan: Plan, chosen: Mapping[str, Configuration | Non
         _RETRIEVAL_LEGEND.format(test=plan.test_split, seeds=_count_seeds(plan)),
         bold=_find_best(RETRIEVAL_METRICS, scores),
         label="retrieval",
-        in_terminal=True,
     )
 
 

@@ -31,7 +31,7 @@ def build_dev_section(plan: Plan, configurations: list[Configuration]) -> Sectio
     ]  # fmt: skip
     header = ["system", "settings", "seeds", f"{plan.search_split} {plan.metric}", "configuration"]
     legend = _LEGEND.format(test=plan.test_split)
-    return Section(f"Configurations, on {plan.search_split}", header, rows, legend, in_terminal=True)
+    return Section(f"Configurations, on {plan.search_split}", header, rows, legend)
 
 
 def _format_seeds(plan: Plan, configuration: Configuration) -> str:

@@ -13,7 +13,8 @@ def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
 
     Returns:
         Columns system, configuration (id of the chosen one), strength, switch, settings, mean and standard deviation
-        over seeds on both splits (dev_mean, dev_sd, test_mean, test_sd; NaN if incomplete), marks and note.
+        over seeds on both splits (dev_mean, dev_sd, test_mean, test_sd; NaN if incomplete), 95 % interval of the test
+        mean (test_low, test_high) and note.
     """
     rows = [
         {
@@ -24,13 +25,13 @@ def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
             "settings": row.settings,
             **_name_score("dev", row.dev),
             **_name_score("test", row.test),
-            "marks": row.marks,
+            **dict(zip(("test_low", "test_high"), row.interval or (None, None), strict=True)),
             "note": row.note,
         }
         for row in analysis.table.rows
     ]
     frame = pd.DataFrame(rows)
-    numbers = ["strength", "switch", "dev_mean", "dev_sd", "test_mean", "test_sd"]
+    numbers = ["strength", "switch", "dev_mean", "dev_sd", "test_mean", "test_sd", "test_low", "test_high"]
     return frame.astype(dict.fromkeys(numbers, "float64"))
 
 

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from analysis.checks.collapsed_seeds import name_outlying_seeds
-from analysis.checks.ranks import RankedSystem
-from analysis.comparisons.declared import compare_systems, rank_headline_systems, select_headline_comparisons
+import numpy as np
+
+from analysis.checks.collapsed_seeds import find_outlying_seeds, name_outlying_seeds
+from analysis.comparisons.declared import compare_systems
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
 from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
 from analysis.data.configurations import (
@@ -15,16 +16,18 @@ from analysis.data.configurations import (
     count_seeds_of_pruned,
     mean_and_std,
 )
+from analysis.data.recorded_run import Run
 from analysis.data.study_results import Results
-from analysis.stats.comparison import Comparison, Target
+from analysis.stats.comparison import Comparison
 from analysis.stats.outlying_runs import OutlyingRun
+from analysis.stats.paired_tests import estimate_interval
+from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
-from analysis.tables.by_seed import build_seed_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
-from analysis.tables.marks import build_marks
 from analysis.tables.section import Section
 from analysis.tables.strata import StrataTable, build_strata_table
 from records.plan import Phase, Plan
+from trainables.utils.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class SystemRow:
         settings: the other hyperparameters in which the system's configurations differ, in words.
         dev: mean and sample standard deviation over seeds on the search split. None if incomplete.
         test: mean and sample standard deviation over seeds on the test split. None if incomplete.
-        marks: marks of significant differences.
+        interval: 95 % interval of the mean on the test split, for new queries and seeds as far as there are several.
         note: why the system is incomplete; empty if it is complete.
     """
 
@@ -50,7 +53,7 @@ class SystemRow:
     settings: str
     dev: Score | None
     test: Score | None
-    marks: str
+    interval: tuple[float, float] | None
     note: str
 
 
@@ -63,8 +66,6 @@ class MainTable:
         notes: what is incomplete or pruned.
         seeds: number of seeds of the test scores.
         queries: number of queries of the test split, or of its pairs of sentences.
-        target: population that the tests behind the marks generalise to.
-        pooled: True if a test behind the marks pools the variation between seeds over its family.
         scored_in: precisions that the models' scores were computed in, if runs recorded them.
     """
 
@@ -72,8 +73,6 @@ class MainTable:
     notes: list[str]
     seeds: int
     queries: int
-    target: Target | None
-    pooled: bool
     scored_in: list[str]
 
 
@@ -90,12 +89,12 @@ class ReportData:
     confirmed: list[ConfirmedConfiguration]
     strata: StrataTable | None
     ensembles: list[EnsembleRow]
-    ranks: list[RankedSystem]
+    variance: VarianceComponents | None
+    """Variance components of the headline's systems on the test split, to plan a larger study with."""
     outlying_seeds: list[OutlyingRun]
     """The test runs that look collapsed, or have other seeds of their system that do."""
     by_metric: Section | None
     by_retrieval_metric: Section | None
-    by_seed: Section | None
 
 
 def build_report_data(results: Results) -> ReportData:
@@ -107,23 +106,22 @@ def build_report_data(results: Results) -> ReportData:
     configurations = collect_configurations(results)
     results, looks = stop_at_last_interim_test(results, choose_configurations(results, configurations))
     plan, chosen = results.plan, choose_configurations(results, configurations)
-    by_seed, outlying = build_seed_section(plan, chosen)
+    outlying = _find_outlying_runs(plan, chosen)
     comparisons = name_outlying_seeds(compare_systems(plan, chosen), outlying)
     return ReportData(
         results=results,
         configurations=configurations,
         chosen=chosen,
-        table=_build_main_table(results, configurations, chosen, comparisons),
+        table=_build_main_table(results, configurations, chosen),
         comparisons=comparisons,
         looks=looks,
         confirmed=build_confirmation(results, configurations),
         strata=build_strata_table(results, chosen),
         ensembles=build_ensembles(results, chosen),
-        ranks=rank_headline_systems(plan, chosen),
+        variance=_estimate_variance(plan, chosen),
         outlying_seeds=outlying,
-        by_metric=build_metric_section(plan, chosen, comparisons),
+        by_metric=build_metric_section(plan, chosen),
         by_retrieval_metric=build_retrieval_section(plan, chosen),
-        by_seed=by_seed,
     )
 
 
@@ -135,12 +133,9 @@ def _build_main_table(
     results: Results,
     configurations: list[Configuration],
     chosen: dict[str, Configuration | None],
-    compared: list[Comparison],
 ) -> MainTable:
     plan = results.plan
-    headlines = select_headline_comparisons(plan, compared)
-    marked = build_marks(plan, headlines)
-    rows = [_build_row(results, name, chosen[name], marked.get(name, "")) for name in plan.all_systems]
+    rows = [_build_row(results, name, chosen[name]) for name in plan.all_systems]
     notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
     notes += _describe_incomplete(plan, configurations, chosen) + _describe_pruned(results, configurations)
     known = [c for c in chosen.values() if c is not None]
@@ -150,8 +145,6 @@ def _build_main_table(
         notes=notes,
         seeds=len(plan.get_seeds("test")),
         queries=max((len(value[0]) for value in tested if value is not None), default=0),
-        target=next((c.target for c in headlines if c.target), None),
-        pooled=any(c.pooled for c in headlines),
         scored_in=sorted({run.scoring_precision for c in known for run in c.runs.values()} - {""}),
     )
 
@@ -191,11 +184,42 @@ def _describe_pruned(results: Results, configurations: list[Configuration]) -> l
     return [f"pruned by racing {'; '.join(parts)}"] if parts else []
 
 
-def _build_row(results: Results, name: str, configuration: Configuration | None, marks: str) -> SystemRow:
+def _build_row(results: Results, name: str, configuration: Configuration | None) -> SystemRow:
     plan, c = results.plan, configuration
     if c is None:
-        return SystemRow(name, None, None, None, "", None, None, "", f"no {plan.test_split} scores")
+        return SystemRow(name, None, None, None, "", None, None, None, f"no {plan.test_split} scores")
     faults = c.find_faults(plan, "test") or c.find_faults(plan, "search")
-    dev, test = (mean_and_std(c.evaluate_queries(plan, "search")), mean_and_std(c.evaluate_queries(plan, "test")))
+    dev, values = mean_and_std(c.evaluate_queries(plan, "search")), c.evaluate_queries(plan, "test")
+    test, interval = mean_and_std(values), None if values is None else estimate_interval(values)
     settings = ", ".join(c.settings)
-    return SystemRow(name, c.id, c.strength or None, c.switch, settings, dev, test, marks, "; ".join(faults))
+    return SystemRow(name, c.id, c.strength or None, c.switch, settings, dev, test, interval, "; ".join(faults))
+
+
+def _estimate_variance(plan: Plan, chosen: dict[str, Configuration | None]) -> VarianceComponents | None:
+    """Estimate the components from the systems of the headline's family that are complete with all seeds."""
+    named = dict.fromkeys(name for pair in plan.headline.comparisons for name in pair)
+    values = [c.evaluate_queries(plan, "test") for name in named if (c := chosen[name])]
+    seeds = len(plan.get_seeds("test"))
+    return estimate_variance_components([own for own in values if own is not None and len(own) == seeds])
+
+
+def _find_outlying_runs(plan: Plan, chosen: dict[str, Configuration | None]) -> list[OutlyingRun]:
+    """Find the test runs that are far from their system's other seeds; a missing or failed run is none."""
+    seeds = plan.get_seeds("test")
+    runs = {
+        name: [c.runs.get(seed) if c else None for seed in seeds] for name, c in chosen.items() if name in plan.systems
+    }
+    values = {name: [_evaluate_run(plan, run) if run else None for run in own] for name, own in runs.items()}
+    sizes = {len(row) for own in values.values() for row in own if row is not None}
+    missing = np.full(max(sizes, default=0), np.nan)
+    known = {name: own for name, own in values.items() if any(row is not None for row in own)}
+    stacked = {name: np.stack([missing if row is None else row for row in own]) for name, own in known.items()}
+    return find_outlying_seeds(stacked, seeds, plan.metric)
+
+
+def _evaluate_run(plan: Plan, run: Run) -> Floats | None:
+    """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
+    if not run.is_finished or plan.test_split not in run.files:
+        return None
+    values: Floats = run.evaluate_queries(plan.test_split, plan.metric).to_numpy(np.float64)
+    return None if np.isnan(values).any() else values

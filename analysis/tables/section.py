@@ -1,6 +1,7 @@
 """A table of the report as plain text, which every format renders."""
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _NUMBER = re.compile(r"[\[<]?[+-]?(\d[\d,]*(\.\d*)?|\.\d+)(e[+-]?\d+)?(?=$|[ ,/±])")
@@ -22,7 +23,6 @@ class Section(NamedTuple):
         bold: bold cells, by row and column.
         label: name of the table in a paper; empty if LaTeX leaves it out.
         caption: description of the columns in a paper. If empty, the legend.
-        in_terminal: True if the terminal shows it.
     """
 
     title: str
@@ -33,11 +33,14 @@ class Section(NamedTuple):
     bold: frozenset[tuple[int, int]] = frozenset()
     label: str = ""
     caption: str = ""
-    in_terminal: bool = False
 
     @property
     def numeric_columns(self) -> set[int]:
         """Indices of the columns that hold numbers and nothing else."""
-        columns = enumerate([row[index] for row in self.rows] for index in range(len(self.header)))
-        known = {index: [cell for cell in cells if cell not in _NONE] for index, cells in columns}
-        return {index for index, cells in known.items() if cells and all(map(_NUMBER.match, cells))}
+        return find_numeric_columns(len(self.header), self.rows)
+
+
+def find_numeric_columns(count: int, rows: Sequence[Sequence[str]]) -> set[int]:
+    """Return the indices of those of `count` columns that hold numbers and nothing else."""
+    known = {index: [row[index] for row in rows if row[index] not in _NONE] for index in range(count)}
+    return {index for index, cells in known.items() if cells and all(map(_NUMBER.match, cells))}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.data.configurations import Configuration
 from analysis.data.study_results import Results
-from analysis.stats.paired_tests import differences_or_none, estimate_over_both, estimate_over_queries
+from analysis.stats.paired_tests import differences_or_none, estimate_interval
 from analysis.tables.query_strata import MAX_GROUPS, MIN_QUERIES, QueryAttribute, group_queries
 from analysis.tables.section import Section
 from records.plan import Plan
@@ -178,20 +178,15 @@ def build_strata_table(results: Results, chosen: dict[str, Configuration | None]
 
 
 def compute_interval(values: Floats) -> Interval:
-    """Compute mean and 95 % interval of (seeds, queries) values.
-
-    With several seeds the interval is for new seeds and new queries, with one seed for new queries.
+    """Compute mean and 95 % interval of (seeds, queries) values; there is no interval of one query.
 
     Example:
         >>> import numpy as np
         >>> compute_interval(np.array([[0.5, 0.5, 1.0, 0.0]])).to_text()
         '0.5000 [-0.1496, 1.1496]'
     """
-    seeds, queries = values.shape
-    if queries < 2:
-        return Interval(float(values.mean()), None, None)
-    estimate = estimate_over_both(values) if seeds > 1 else estimate_over_queries(values)
-    return Interval(float(values.mean()), *estimate.confidence_interval())
+    bounds = estimate_interval(values) if values.shape[1] > 1 else None
+    return Interval(float(values.mean()), *(bounds or (None, None)))
 
 
 def _compute_difference(gap: Floats, attribute: QueryAttribute) -> Interval:

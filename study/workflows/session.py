@@ -99,8 +99,8 @@ class StudySession:
         self.wandb_logger.log_missing_evaluations(self.scheduler.store, runs)
         with view.show_activity("report"):
             report = _write_report(self._study)
-        print_line(report.conclusion if is_brief else report.text)
-        print_line(f"report: {report.folder / 'report.html'}")
+        page = report.folder / "report.html"
+        print_line(f"{report.conclusion}\nreport: {page}" if is_brief else report.text)
         self.wandb_logger.log_document("report")
         return report
 

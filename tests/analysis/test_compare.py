@@ -13,7 +13,9 @@ from statsmodels.stats.multitest import multipletests
 from analysis.compare import compare, format_result, main
 from analysis.data.score_table import build_score_table
 from analysis.readers.score_files import read_score_file
-from analysis.rendering.cells import format_comparisons, format_p_value
+from analysis.rendering.cells import format_p_value, format_tests
+from analysis.rendering.document import render_latex, render_markdown
+from analysis.rendering.result_table import build_result_document
 from analysis.stats.comparison import ComparisonSettings
 from trainables.utils.errors import UserError
 
@@ -103,12 +105,9 @@ def test_the_usual_test_is_scipys_over_queries_corrected_by_statsmodels() -> Non
     for name, oracle in (("bonferroni", "bonferroni"), ("holm", "holm"), ("bh", "fdr_bh")):
         expected = multipletests(raw, method=oracle)[1]
         assert [c.adjusted_queries[name] for c in result.comparisons] == pytest.approx(expected, abs=1e-10)
-    header, rows = format_comparisons(result.comparisons, "holm")
+    header, rows = format_tests(result.comparisons)
     column = [row[header.index("p (queries), Bonferroni")] for row in rows]
     assert column == [format_p_value(min(1.0, len(raw) * p)) for p in raw]
-    assert "p (queries), Bonferroni is the usual test" in format_result(result)
-    alone = compare(frame[frame["seed"] == 0])
-    assert "usual test" not in format_result(alone)  # it is the headline test there
 
 
 def test_with_one_seed_only_new_queries_are_asked_about() -> None:
@@ -120,7 +119,7 @@ def test_with_one_seed_only_new_queries_are_asked_about() -> None:
         assert c.targets["both"] is c.targets["seeds"] is None
         oracle = stats.ttest_rel(by_name[c.system], by_name["BERT"])
         assert c.targets["queries"].p == pytest.approx(oracle.pvalue, rel=1e-7)
-    assert "it says nothing about new seeds" in format_result(compared)
+    assert "Tested for new queries, not for new seeds" in format_result(compared)
     assert "better (these runs)" in format_result(compared)
     assert "undecided (" not in format_result(compared)
 
@@ -143,12 +142,10 @@ def test_seeds_that_are_copies_of_each_other_count_as_one() -> None:
         expected.targets["queries"],
     )
     assert other.target == "both"
-    lines = format_result(compared).splitlines()
-    assert "LS over BERT: the scores of all seeds are copies, which count as one seed" in lines
-    assert any(line.startswith("LS over BERT: p asks whether these runs differ") for line in lines)
-    assert any(
-        line.startswith("T-LS over BERT: p asks whether the systems differ on new queries and") for line in lines
-    )
+    text = " ".join(format_result(compared).split())
+    assert "LS over BERT: the scores of all seeds are copies, which count as one seed" in text
+    assert "This holds for these trained models only for LS." in text
+    assert "Tested for new queries, not for new seeds and new queries and new seeds" in text
     assert "copies" not in format_result(compare(frame, ["BERT"]))
 
 
@@ -171,7 +168,7 @@ def test_pooled_seeds_are_chosen_by_an_option_and_described(tmp_path: Path) -> N
     own = compare(frame, ["BERT"])
     assert [c.pooled is not None for c in compared.comparisons] == [True, True]
     assert [c.unpooled for c in compared.comparisons] == [c.targets["both"] for c in own.comparisons]
-    assert "Spread over seeds: pooled over 2 comparisons, " in format_result(compared)
+    assert "Spread over seeds: pooled over 2 comparisons, " in " ".join(format_result(compared).split())
     assert "Spread over seeds" not in format_result(own)
     frame.to_csv(tmp_path / "s.csv", index=False)
     options = ["--baseline", "BERT", "--seeds", "pooled", "--json", str(tmp_path / "c.json")]
@@ -186,9 +183,7 @@ def test_pooled_seeds_are_chosen_by_an_option_and_described(tmp_path: Path) -> N
 def test_a_test_in_vain_is_said_next_to_its_p_value() -> None:
     settings = ComparisonSettings(tests=("sign-flip", "wilcoxon"))
     few, enough = (format_result(compare(made(seeds=count), ["BERT"], settings)) for count in (5, 9))
-    lines = re.findall(
-        r"(sign-flip|wilcoxon) over 5 seeds, uncorrected: 0\.\d{4}, cannot reach 0\.025$", few, re.MULTILINE
-    )
+    lines = re.findall(r"(sign-flip|wilcoxon) over 5 seeds, uncorrected: 0\.\d{4}, cannot reach 0.025\b", few)
     assert lines == ["sign-flip", "wilcoxon"] * 2
     assert "cannot reach" not in enough
 
@@ -197,11 +192,49 @@ def test_the_command_prints_what_it_found(tmp_path: Path, capsys: pytest.Capture
     made().to_csv(tmp_path / "s.csv", index=False)
     assert main([str(tmp_path / "s.csv"), "--baseline", "BERT", "--margin", ".05"]) == 0
     out = capsys.readouterr().out
-    assert "2 comparisons at 0.05, bonferroni" in out
-    assert "standard deviations of one system, beyond what all systems share: seeds 0.0" in out
-    assert "the variation between seeds is estimated with 6 degrees of freedom" in out
-    lines = [line.split() for line in out.splitlines() if line.strip().startswith(("LS ", "T-LS "))]
-    assert [line[-1] for line in lines] == ["equivalent", "better", "a", "b"]  # verdicts, then groups
+    assert out.startswith("T-LS is better than BERT by 0.")
+    lines = [line.split() for line in out.splitlines() if line.startswith(("  LS ", "  T-LS "))]
+    assert [line[-1] for line in lines] == ["equivalent", "better"]
+    assert main([str(tmp_path / "s.csv"), "--baseline", "BERT", "--groups"]) == 0
+    grouped = capsys.readouterr().out
+    lines = [line.split() for line in grouped.splitlines() if line.startswith(("  LS ", "  T-LS "))]
+    assert [line[-1] for line in lines] == ["undecided", "better", "a", "b"]
+
+
+def test_the_table_is_written_as_markdown_latex_and_csv(tmp_path: Path) -> None:
+    scores = tmp_path / "s.csv"
+    made().to_csv(scores, index=False)
+    command = [str(scores), "--baseline", "BERT"]
+    for suffix in (".md", ".tex", ".csv"):
+        assert main([*command, "--to", str(tmp_path / f"t{suffix}")]) == 0
+    result = compare(read_score_file(scores), ["BERT"])
+    document = build_result_document(result)
+    assert (tmp_path / "t.md").read_text().partition("\n")[2] == render_markdown(document)
+    assert (tmp_path / "t.tex").read_text().partition("\n")[2] == render_latex(document)
+    written = pd.read_csv(tmp_path / "t.csv").set_index("system")
+    assert list(written.index) == ["BERT", "LS", "T-LS"]
+    assert written["mean"].to_dict() == pytest.approx(made().groupby("system")["value"].mean().to_dict())
+    for c in result.comparisons:
+        row = written.loc[c.system]
+        assert (row["low"], row["difference"], row["high"]) == pytest.approx(
+            (c.interval[0], c.difference, c.interval[1])
+        )
+    assert np.isnan(written.loc["BERT", "difference"])
+
+
+@pytest.mark.parametrize("name", ["mine.md", "mine.tex", "mine.csv", "s.csv", "mine.txt"])
+def test_a_table_replaces_neither_an_input_nor_a_file_of_somebody_else(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, other = tmp_path / "s.csv", tmp_path / name
+    other.write_text("system,value\nmine,1\n")
+    made().to_csv(scores, index=False)
+    before = other.read_bytes()
+    assert main([str(scores), "--to", str(other)]) == 2
+    assert "--to: " in capsys.readouterr().err
+    assert other.read_bytes() == before
+    own = tmp_path / f"own{other.suffix.replace('.txt', '.md')}"
+    assert main([str(scores), "--to", str(own)]) == main([str(scores), "--to", str(own), "--margin", "1"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -263,9 +296,8 @@ def test_two_seeds_that_agree_exactly_decide_nothing_and_a_variant_that_does_not
     low, high = b["interval"]
     assert low < -0.1 < 0 < high
     printed = capsys.readouterr().out
-    assert "B over A: all differences agree exactly, so their spread is not known" in printed
-    assert printed.count("agree exactly") == 1
     assert printed.count("all values are equal") == 1
+    assert "Equal in every value to A: same." in printed
 
 
 def test_systems_without_seeds_and_without_queries_are_not_compared_with_each_other() -> None:

@@ -14,7 +14,7 @@ from typing import NoReturn, TextIO
 from trainables.utils import interruption
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, UserError, is_disk_full
-from trainables.utils.files import check_outputs, has_json_form, write_json
+from trainables.utils.files import check_outputs, has_json_form, write_atomically, write_json
 
 _CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -101,13 +101,42 @@ def write_json_option(path: Path, value: object, inputs: Iterable[Path] = ()) ->
     Raises:
         UserError: the file cannot be written, is an input, or exists and contains something else than such a value.
     """
-    check_outputs("--json", [path], lambda existing: has_json_form(existing, value), inputs)
+    _write_option("--json", path, lambda: write_json(path, value), lambda own: has_json_form(own, value), inputs)
+
+
+def write_text_option(
+    option: str, path: Path, text: str, is_own: Callable[[Path], bool], inputs: Iterable[Path] = ()
+) -> None:
+    """Write a text to the file that an option names.
+
+    Args:
+        option: the option.
+        path: the file.
+        text: its content.
+        is_own: returns whether an existing file has the form of what the command writes.
+        inputs: files that the command reads.
+
+    Raises:
+        UserError: the file cannot be written, is an input, or exists and this command did not write it.
+    """
+
+    def write() -> None:
+        with write_atomically(path) as temporary:
+            temporary.write_text(text, "utf-8")
+
+    _write_option(option, path, write, is_own, inputs)
+
+
+def _write_option(
+    option: str, path: Path, write: Callable[[], None], is_own: Callable[[Path], bool], inputs: Iterable[Path]
+) -> None:
+    check_outputs(option, [path], is_own, inputs)
     try:
-        write_json(path, value)
+        write()
     except OSError as error:
         if is_disk_full(error):
             raise
-        raise UserError(f"--json: {path}", error.strerror, "a file that can be written") from error
+        raise UserError(f"{option}: {path}", error.strerror, "a file that can be written") from error
 
 
 def explain_error(error: Exception) -> tuple[str, str]:

@@ -25,3 +25,7 @@ for (const table of document.querySelectorAll("table")) {
     });
   });
 }
+// Paper shows everything but the plan: what is folded is opened for it, and folded again afterwards.
+const folded = [...document.querySelectorAll("main > details")];
+addEventListener("beforeprint", () => folded.forEach(part => { part.wasOpen = part.open; part.open = true; }));
+addEventListener("afterprint", () => folded.forEach(part => { part.open = part.wasOpen; }));

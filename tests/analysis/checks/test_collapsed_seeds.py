@@ -18,21 +18,15 @@ def _collapse(run: Made) -> Made:
     return replace(run, scores={**run.scores, "test": scores("test", 60, -9.0, 1)}) if broken else run
 
 
-def test_the_report_names_it_once_in_the_notes_marks_it_and_writes_it_down(tmp_path: Path) -> None:
+def test_the_report_names_it_once_and_writes_it_down(tmp_path: Path) -> None:
     runs = [_collapse(run) for run in study_runs((1, 2, 3, 4, 5), grid=False)]
     report = report_of(tmp_path, runs, seeds=[1, 2, 3, 4, 5])
     (seed,) = report.analysis.outlying_seeds
     assert (seed.system, seed.seed, seed.metric, seed.mean, seed.is_worse) == ("T-LS", 3, "R10@1", 0.0, True)
     warning = "T-LS seed 3 looks collapsed: R10@1 0.0000, its other seeds "
-    for name, count in (("report.html", 2), ("table.md", 1)):  # the page has it next to what won, too
-        assert (tmp_path / "report" / name).read_text().count(warning) == count
-    assert report.text.count(warning) == 1
-    section = report.analysis.by_seed
-    marked = [
-        (row[0], name) for row in section.rows for name, cell in zip(section.header, row, strict=True) if "†" in cell
-    ]
-    assert marked == [("3", "T-LS")]
-    assert r"\dagger" in (tmp_path / "report" / "table.tex").read_text()
+    for name in ("report.html", "table.md"):
+        assert (tmp_path / "report" / name).read_text().count(warning) == 1
+    assert " ".join(report.text.split()).count(warning) == 1
     named = {(c.system, c.baseline) for c in report.analysis.comparisons if c.outlying_seeds}
     assert named == {("T-LS", "BERT"), ("T-WSLS", "T-LS")}
     assert get_comparison(report.analysis, "T-LS", "BERT").as_dict()["outlying_seeds"] == [

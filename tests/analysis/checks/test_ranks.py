@@ -1,7 +1,6 @@
 """Rank intervals and groups: published letters, the definition by brute force, and simultaneous coverage."""
 
 from itertools import combinations
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from analysis.checks.ranks import _compare_pairs, _name_group, assign_letters, compute_rank_intervals, rank_systems
 from analysis.compare import compare, format_result
 from analysis.stats.comparison import ComparisonSettings
-from tests.analysis.builders import report_of, study_runs
 
 
 def _matrix(count: int, different: list[tuple[int, int]]) -> np.ndarray:
@@ -111,23 +109,13 @@ def test_compared_scores_have_groups_without_the_incomplete_and_the_same_verdict
     table = pd.DataFrame(rows, columns=["system", "seed", "query", "value"])
     result = compare(table, ["BERT"])
     assert (result.ranks[0].system, result.ranks[0].letters) == ("T-LS", "a")
-    told = format_result(result)
+    told = format_result(result, with_groups=True)
+    assert "Ranks:" not in format_result(result)
     assert "all 3 pairs of these systems, declared or not" in told
     assert [c.comparisons for c in result.comparisons] == [2, 2]
     lacking = compare(table[~((table["system"] == "LS") & (table["seed"] == 1))], ["BERT"])
     assert lacking.ranks == []
-    assert "Ranks:" not in format_result(lacking)
-
-
-def test_the_report_has_the_groups_of_the_headline_in_every_form(tmp_path: Path) -> None:
-    report = report_of(tmp_path, study_runs(grid=False))
-    ranks = report.analysis.ranks
-    assert {own.system for own in ranks} == {"BERT", "LS", "T-LS", "WSLS", "T-WSLS"}
-    assert ranks[0].system == "T-WSLS"
-    assert [own.mean for own in ranks] == sorted((own.mean for own in ranks), reverse=True)
-    for name, title in (("report.html", "Groups"), ("table.md", "## Groups"), ("table.tex", r"\label{tab:groups}")):
-        assert title in (tmp_path / "report" / name).read_text()
-    assert "all 10 pairs" in (tmp_path / "report" / "table.md").read_text()
+    assert "Ranks:" not in format_result(lacking, with_groups=True)
 
 
 @pytest.mark.parametrize("seeds", ["own", "pooled"])

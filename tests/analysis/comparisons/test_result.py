@@ -1,12 +1,15 @@
-"""A result as a data frame has what its comparisons have, and its short description is short."""
+"""A result as a data frame has what its comparisons have, and is shown as its table."""
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from analysis.compare import compare
+from analysis.compare import compare, format_result
 from analysis.stats.comparison import ComparisonSettings
+from analysis.stats.two_way import two_way_anova, two_way_estimate
 from tests.analysis.test_compare import made
 
 
@@ -39,10 +42,23 @@ def test_the_frame_has_the_content_of_the_comparisons(frame: pd.DataFrame, setti
             assert is_missing if there is None or isinstance(there, dict) else value == there
 
 
-def test_the_description_has_a_line_for_each_comparison() -> None:
+def test_a_result_is_shown_as_its_table() -> None:
     result = compare(made(), ["BERT"])
-    header, *lines = repr(result).splitlines()
-    assert header.split() == ["system", "baseline", "difference", "low", "high", "p_corrected", "verdict"]
-    assert [line.split()[:2] for line in lines] == [["LS", "BERT"], ["T-LS", "BERT"]]
-    assert f"{result.comparisons[1].difference:.4f}" in lines[1]
-    assert repr(compare(made(seeds=1, queries=200), ["BERT"])).endswith("better (these runs)")
+    assert repr(result) == format_result(result)
+    assert f"| {result.comparisons[1].difference:+.4f} |" in result._repr_markdown_()
+    assert "better (these runs)" in repr(compare(made(seeds=1, queries=200), ["BERT"]))
+
+
+def test_systems_have_the_interval_of_their_own_mean() -> None:
+    frame = made()
+    for row in compare(frame, ["BERT"]).systems().itertuples():
+        values = frame[frame["system"] == row.system].pivot(index="seed", columns="query", values="value").to_numpy()
+        expected = two_way_estimate(two_way_anova(values)).confidence_interval()
+        assert (row.mean_low, row.mean_high) == pytest.approx(expected)
+        assert (row.mean, row.sd) == pytest.approx((values.mean(), values.mean(axis=1).std(ddof=1)))
+    alone = made(seeds=1)
+    for row in compare(alone, ["BERT"]).systems().itertuples():
+        values = alone[alone["system"] == row.system]["value"]
+        expected = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+        assert (row.mean_low, row.mean_high) == pytest.approx(expected)
+        assert np.isnan(row.sd)

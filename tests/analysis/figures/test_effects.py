@@ -32,14 +32,20 @@ def _drawn(axis: Any) -> list[tuple[float, tuple[float, float], str]]:
 def test_differences_and_intervals_are_those_of_the_comparisons(analysis: ReportData) -> None:
     figure = effects.plot_effects(analysis)
     marker = {"better": "^", "worse": "v", "undecided": "o", "equivalent": "s"}
-    for axis, family in zip(figure.axes, ("variants", "sanity"), strict=True):
-        own = [c for c in analysis.comparisons if c.family == family]
-        assert _drawn(axis) == [(c.difference, c.interval, marker[c.verdict]) for c in own]
-        labels = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axis.get_yticklabels()]
-        assert labels == [f"{c.system} - {c.baseline}" for c in own]
-        assert [text.get_text() for text in axis.texts] == [c.verdict for c in own]
-        zero = [line for line in axis.lines if list(line.get_xdata()) == [0, 0]]
-        assert len(zero) == 1
+    (axis,), own = figure.axes, [c for c in analysis.comparisons if c.family == "variants"]
+    assert _drawn(axis) == [(c.difference, c.interval, marker[c.verdict]) for c in own]
+    labels = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axis.get_yticklabels()]
+    assert labels == [f"{c.system} - {c.baseline}" for c in own]
+    assert [text.get_text() for text in axis.texts] == [c.verdict for c in own]
+    zero = [line for line in axis.lines if list(line.get_xdata()) == [0, 0]]
+    assert len(zero) == 1
+
+
+def test_one_baseline_is_named_below_the_axis(analysis: ReportData) -> None:
+    own = [c for c in analysis.comparisons if c.baseline == "BERT"]
+    (axis,) = effects.plot_effects(replace(analysis, comparisons=own)).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == [c.system for c in own]
+    assert axis.get_xlabel() == "difference from BERT in test R10@1 (higher is better)"
 
 
 def test_comparisons_stand_with_those_of_their_baseline(analysis: ReportData) -> None:
@@ -49,13 +55,13 @@ def test_comparisons_stand_with_those_of_their_baseline(analysis: ReportData) ->
     assert gaps[3] > 1.0
 
 
-def test_every_verdict_has_its_own_marker_and_entry(analysis: ReportData) -> None:
+def test_every_verdict_has_its_own_marker_and_name(analysis: ReportData) -> None:
     verdicts = ["better", "worse", "equivalent", "undecided"]
     made = [replace(c, verdict=v) for c, v in zip(analysis.comparisons, verdicts * 2, strict=False)]
     figure = effects.plot_effects(replace(analysis, comparisons=made))
     markers = {marker for axis in figure.axes for *_, marker in _drawn(axis)}
     assert markers == {"^", "v", "s", "o"}
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == verdicts
+    assert {text.get_text() for axis in figure.axes for text in axis.texts} == {*verdicts}
 
 
 def test_an_incomplete_comparison_keeps_its_place(tmp_path: Path) -> None:

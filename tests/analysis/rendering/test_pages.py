@@ -13,10 +13,9 @@ import pytest
 from analysis.data.measured_cost import compute_cost
 from analysis.readers.study_reader import read_records
 from analysis.rendering.cells import format_p_value, format_terminal_table
-from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.conclusion import answer_study, write_conclusion
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text
-from analysis.rendering.sections import Section, build_corrections_section, build_runs_section
-from analysis.rendering.summary import answer_questions
+from analysis.rendering.sections import Section, build_run_section, build_test_section, describe_plan
 from analysis.tables.main import ReportData, build_report_data
 from tests.analysis.builders import PLAN, STATISTICS, Made, analyse, plan_of, scores, study_runs, write_records
 from tests.damages import DAMAGES
@@ -62,7 +61,7 @@ class _Page(HTMLParser):
 
 def _render_all(analysis: ReportData) -> list[str]:
     document = build_document(analysis)
-    return [render(document) for render in (render_html, render_markdown, render_text, render_latex)]
+    return [render(document) for render in (render_html, render_markdown, render_latex)]
 
 
 @pytest.fixture(scope="module")
@@ -90,40 +89,45 @@ def test_the_page_is_well_formed_and_needs_nothing_else(analysis: ReportData) ->
     assert "@media print" in style
 
 
-def test_every_format_shows_the_data_if_it_was_written(analysis: ReportData, tmp_path: Path) -> None:
+def test_every_format_but_the_terminal_shows_the_data_if_it_was_written(analysis: ReportData, tmp_path: Path) -> None:
     without = _render_all(analysis)
     made = study_runs()
     write_records(tmp_path, plan_of(made), made, statistics=STATISTICS | {"legend": EVIL})
     shown = build_report_data(read_records(tmp_path))
     assert shown.results.plan_hash == analysis.results.plan_hash
-    page, *texts = _render_all(shown)
+    page, markdown, latex = _render_all(shown)
     rows = [["queries", "1,234", "40", "60"], ["words per query", "8.0", "7.3", "-"]]
     assert [["statistic", "train", "dev", "test"], *rows] in _Page(page).tables
     assert EVIL in _Page(page).words["p"]
-    for cells, text in zip(("1,234 | 40 | 60", "1,234  40   60", "1,234 & 40 & 60"), texts, strict=True):
-        assert cells in text
-    for old, new in zip(without, (page, *texts), strict=True):
+    assert "1,234 | 40 | 60" in markdown
+    assert "1,234 & 40 & 60" in latex
+    for old, new in zip(without, (page, markdown, latex), strict=True):
         assert "1,234" not in old
         assert len(new) > len(old)
-    assert "tab:data" in texts[-1]
+    assert "tab:data" in latex
 
 
-def test_the_first_words_of_the_page_are_the_four_answers(analysis: ReportData) -> None:
-    source = render_html(build_document(analysis), {})
-    found = _Page(source)
-    assert [tag for tag, _ in found.elements].index("dl") < [tag for tag, _ in found.elements].index("table")
-    assert found.words["dt"] == "What was compared?What won?How sure is that?What did it cost?"
-    assert write_conclusion(analysis) in html.unescape(source)
-    told = dict(answer_questions(analysis))
-    assert told["What was compared?"][0].startswith(
-        "LS, T-LS, WSLS and T-WSLS with BERT; T-WSLS with T-LS: R10@1 on docstrings, 60 test queries and 3 seeds."
-    )
-    assert f"plan {analysis.results.plan_hash}" in told["What was compared?"][1]
-    sure = told["How sure is that?"]
-    assert "for all 5 comparisons of the family at once (bonferroni), for new queries and new seeds" in sure[0]
-    best = next(c for c in analysis.comparisons if (c.system, c.baseline) == ("T-WSLS", "BERT"))
-    assert sure[1].startswith(f"T-WSLS {best.difference:+.4f} [{best.interval[0]:+.4f}, {best.interval[1]:+.4f}], p ")
-    assert len(sure) == 5
+def test_the_page_begins_with_the_answer_and_folds_all_else(analysis: ReportData) -> None:
+    source, answer = render_html(build_document(analysis), {"effects": b"<svg/>"}), answer_study(analysis)
+    found, tags = _Page(source), [tag for tag, _ in _Page(source).elements]
+    assert html.unescape(source).index(answer.sentence) < html.unescape(source).index(answer.line)
+    assert tags.index("table") < tags.index("img") < tags.index("details")
+    assert found.tables[0] == [
+        answer.table.header,
+        *([c.replace("± ", "±\N{NO-BREAK SPACE}") for c in row] for row in answer.table.rows),
+    ]
+    assert found.words["h2"] == "All testsDataSearchReproduce"
+    assert not any("open" in attributes for tag, attributes in found.elements if tag == "details")
+    assert "beforeprint" in found.words["script"]
+    assert f"plan {analysis.results.plan_hash}" in found.words["li"]
+
+
+def test_the_terminal_shows_the_first_screen_and_where_the_page_is(analysis: ReportData) -> None:
+    text = render_text(build_document(analysis), Path("here/report.html"))
+    assert len(text.splitlines()) <= 25
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.splitlines()[-1] == "All else: here/report.html"
+    assert " ".join(text.split()).startswith(write_conclusion(analysis))
 
 
 def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
@@ -140,38 +144,25 @@ def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
     spent = compute_cost(found.results)
     assert (spent.runs, spent.failed, spent.trained, spent.shared) == (7, 1, 7 * 640, 7 * 160)
     assert spent.hours == pytest.approx((2100 + 1500) / 3600)
-    assert dict(answer_questions(found))["What did it cost?"] == [
-        "1.00 trial hours (3,600 s) in 7 runs, 1 of them failed.",
-        "4,480 instances were trained, 1,120 (20 %) were shared with other runs instead.",
-    ]
+    assert describe_plan(found)[1] == (
+        "Cost: 1.00 trial hours in 7 runs, 1 of them failed; 4,480 instances trained, 1,120 (20 %) shared with other "
+        "runs instead."
+    )
 
 
 def test_one_seed_is_said_to_say_nothing_of_others_and_a_late_comparison_to_be_late(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     made[2].state, made[3].state = "failed", "running"
     found = analyse(tmp_path, made, seeds=[1], exploratory=[["WSLS", "BERT"]], version=2)
-    told = dict(answer_questions(found))
-    assert "one seed says nothing about other seeds" in told["How sure is that?"][0]
-    late = "Declared before any test score, except for 1 that was added later and is exploratory: plan "
-    assert told["What was compared?"][1].startswith(late)
+    declared = "declared before any test score, except the exploratory WSLS over BERT: plan "
     page, *others = (render(build_document(found)) for render in (render_html, render_markdown, render_text))
-    assert "Exploratory, declared after test scores existed: WSLS over BERT" in page
+    assert declared in page
     for text in (page, *others):
-        assert "on new queries, paired t-test" in text
-        assert "One seed: the comparisons are for new queries" in text
-    assert "Mean ± standard deviation over 1 seed." in others[1]
-    section = build_runs_section(found)
+        assert "This holds for these trained models only." in " ".join(text.split())
+    section = build_run_section(found)
     states = {row[section.header.index("W&B run")]: row[section.header.index("state")] for row in section.rows}
     assert len(states) == len(made)
     assert (states[made[2].id], states[made[3].id]) == ("failed: out of memory", "unfinished")
-
-
-def test_without_test_scores_nothing_is_sure(tmp_path: Path) -> None:
-    made = study_runs(seeds=(1,), grid=False)
-    for run in made:
-        run.scores.pop("test", None)
-    found = analyse(tmp_path, made, seeds=[1])
-    assert dict(answer_questions(found))["How sure is that?"] == ["Not known yet: no comparison with BERT is complete."]
 
 
 def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:
@@ -204,7 +195,7 @@ def test_no_text_of_a_user_becomes_a_tag(tmp_path: Path) -> None:
 
 
 def test_every_run_has_its_row(analysis: ReportData) -> None:
-    section = build_runs_section(analysis)
+    section = build_run_section(analysis)
     assert len(section.rows) == len(analysis.results.runs)
     place = section.header.index
     by_id = {row[place("W&B run")]: row for row in section.rows}
@@ -243,7 +234,7 @@ def test_columns_of_numbers_are_told_apart() -> None:
 
 
 def test_numbers_are_set_to_the_right(analysis: ReportData) -> None:
-    section = build_runs_section(analysis)
+    section = build_run_section(analysis)
     titles = [
         attributes for tag, attributes in _Page(render_html(build_document(analysis), {})).elements if tag == "th"
     ]
@@ -255,9 +246,12 @@ def test_numbers_are_set_to_the_right(analysis: ReportData) -> None:
 def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportData) -> None:
     told = render_markdown(build_document(analysis))
     assert told.splitlines()[2] == write_conclusion(analysis)
+    assert [line for line in told.splitlines() if line.startswith("## ")] == [
+        "## All tests", "## Data", "## Search", "## Reproduce",
+    ]  # fmt: skip
     assert "- Skipped while reading the task: 3 x pair with an empty question" in told
     for name, count in (("variants", 5), ("sanity", 2)):
-        assert f"## Comparisons: {name} ({count}, bonferroni)" in told
+        assert f"### Comparisons: {name} ({count}, bonferroni)" in told
     for c in analysis.comparisons:
         assert f"| {c.system} | {c.baseline} | {c.difference:+.4f} |" in told
     for line in told.splitlines():
@@ -286,14 +280,9 @@ def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
     )
     # BM25 is the same for all seeds, which leaves one comparison
     alone = "Spread over seeds, own: BERT over BM25, BERT over untrained."
-    for text in (
-        render_markdown(build_document(found)),
-        render_text(build_document(found)),
-        render_latex(build_document(found)),
-    ):
+    for text in (render_markdown(build_document(found)), render_latex(build_document(found))):
         assert sentence in text
         assert alone in text
-    assert "two-way random effects, seeds pooled; bonferroni" in render_text(build_document(found))
     assert "pooled" not in render_markdown(build_document(analyse(tmp_path / "own", study_runs())))
 
 
@@ -317,10 +306,12 @@ def test_what_is_added_later_changes_no_declared_test(tmp_path: Path) -> None:
     assert (added.system, added.pooled) == ("WSLS", None)
 
 
-def test_every_correction_and_every_seed_is_shown(analysis: ReportData) -> None:
-    section = build_corrections_section(analysis)
-    assert section.header[4:] == ["p", "p (classical)", "bonferroni", "holm", "bh", "seed by seed"]
-    assert [row[3] for row in section.rows] == ["5"] * 5 + ["2"] * 2
-    assert all(len(row[-1].split(", ")) == 3 for row in section.rows)
-    assert [row[5] for row in section.rows] == [format_p_value(c.classical) for c in analysis.comparisons]
-    assert all(c.classical is not None for c in analysis.comparisons)
+def test_every_test_is_shown_once(analysis: ReportData) -> None:
+    section = build_test_section(analysis)
+    assert section.header[3:] == [
+        "p", "p (queries)", "p (queries), Bonferroni", "p (seeds)", "p (classical)", "MDE", "W/T/L",
+    ]  # fmt: skip
+    for row, c in zip(section.rows, analysis.comparisons, strict=True):
+        tests = c.p, c.targets["queries"].p, c.adjusted_queries["bonferroni"], c.targets["seeds"].p, c.classical
+        assert row == [c.family, c.system, c.baseline, *map(format_p_value, tests), f"{c.detectable:.4f}",
+                       "/".join(map(str, c.wins_ties_losses))]  # fmt: skip

@@ -15,7 +15,7 @@ from analysis.stats.estimate import Estimate
 from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
 from analysis.suites.comparisons import SuiteData, average_estimates, build_suite_data
 from analysis.suites.suite_results import SuiteResults, read_suite_folder
-from analysis.suites.tables import _compute_gain, build_sections
+from analysis.suites.tables import _compute_gain, build_score_section, list_suite_folds
 from tests.analysis.suites.builders import PAIRS, write_suite
 
 
@@ -124,10 +124,10 @@ def test_a_study_that_pools_its_seeds_does_so_in_the_suite(results: SuiteResults
         pair = average.system, average.baseline
         own = [estimates[f"{average.labels[0]}-{task}".lower(), *pair] for task in ("QQP", "MANtIS")]
         assert average.test == average_estimates([one for one in own if one]).test(0.95)
-    legends = {section.title: section.legend for section in build_sections(suite)}
+    legends = {section.title: section.legend for section in list_suite_folds(suite)[0].sections}
     sentence = "The spread over seeds is pooled over the family of each study, as its plan says, in: bm25-qqp."
     assert all(sentence in legends[title] for title in ("Average over the tasks", "Comparisons of all studies"))
-    assert not any("pooled" in section.legend for section in build_sections(data))
+    assert not any("pooled" in section.legend for section in list_suite_folds(data)[0].sections)
 
 
 def test_a_sequential_study_counts_over_its_looks_and_is_not_averaged(results: SuiteResults) -> None:
@@ -149,7 +149,7 @@ def test_a_study_that_joined_late_marks_its_comparisons_and_averages(results: Su
     suite = build_suite_data(replace(results, plan=results.plan.model_copy(update={"studies": tuple(studies)})))
     assert {each.study for each in suite.comparisons if each.is_late} == {"random-qqp"}
     assert {each.labels for each in suite.averages if each.is_late} == {("random",)}
-    shown = [row for section in build_sections(suite) for row in section.rows]
+    shown = [row for section in list_suite_folds(suite)[0].sections for row in section.rows]
     assert sum(any("(exploratory)" in cell for cell in row) for row in shown) == 2 * len(PAIRS)
 
 
@@ -184,9 +184,8 @@ def test_evaluations_of_different_kinds_are_named_and_not_averaged(tmp_path: Pat
         refusals = {each.labels: each.refusal for each in data.averages}
         assert (not refusals["BM25",]) == averaged
         assert not refusals["random",]
-        scores, gains, *_ = build_sections(data)
+        scores = build_score_section(data, data.plan.list_rows()[0], "test")
         assert ("average" in scores.header) == averaged
-        assert all((row[-1] != "-") == averaged for row in gains.rows)
         assert scores.legend.endswith(f"Candidates: {said}.")
 
 

@@ -14,7 +14,7 @@ from analysis.export.wandb_summary import build_wandb_summary
 from analysis.figures import learning_curves as curves
 from analysis.figures.style import COLOURS, get_line_style
 from analysis.readers.study_reader import read_records
-from analysis.rendering.sections import build_runs_section as runs_section
+from analysis.rendering.sections import build_run_section as runs_section
 from analysis.tables.main import ReportData, build_report_data
 from records.search_log import SystemSearchLog
 from study.folder.run_name import format_run_name

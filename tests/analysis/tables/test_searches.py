@@ -13,7 +13,7 @@ from analysis.data.configurations import collect_configurations
 from analysis.data.study_results import per_query
 from analysis.readers.study_reader import read_records, read_wandb_files
 from analysis.rendering.document import build_document, render_html, render_markdown, render_text
-from analysis.rendering.notes import collect_notes
+from analysis.rendering.notes import list_search_notes
 from analysis.tables.confirmation import build_confirmation_section
 from analysis.tables.frames import build_runs_frame
 from analysis.tables.main import ReportData, build_report_data
@@ -171,7 +171,7 @@ def test_the_notes_say_what_the_search_did_not_do(made: Searched, tmp_path: Path
     changed = searched(dropped=(2,), proposals=5, queries=(10, 20))
     changed.systems["T-LS"] |= {"stopped": "search.hours", "wanted": 12}
     write_records(tmp_path, changed.plan, changed.runs, changed.search)
-    told = collect_notes(build_report_data(read_records(tmp_path)))
+    told = list_search_notes(build_report_data(read_records(tmp_path)))
     stopped = "search.hours stopped the search of T-LS after 5 of 12 proposals"
     assert f"{stopped}; with such a limit the results depend on the machine" in told
     assert any(note.startswith("Racing pruned 1 of 9 configurations") for note in told)

@@ -160,8 +160,8 @@ def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> N
         render_latex(build_document(analysis)),
     )
     for attribute in analysis.strata.attributes:
-        assert f"## By {attribute.title}, on test" in told
-        assert f"<h2>By {attribute.title}, on test</h2>" in source
+        assert f"### By {attribute.title}, on test" in told
+        assert f"<h3>By {attribute.title}, on test</h3>" in source
         assert rf"\label{{tab:strata-{attribute.name.replace('/', '-').replace('_', '-')}}}" in paper
         for row in analysis.strata.select(attribute.name, "T-WSLS"):
             assert row.value.to_text() in told

@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analysis.readers.study_reader import read_records
-from analysis.rendering.notes import collect_notes
-from analysis.rendering.sections import build_main_section
+from analysis.rendering.conclusion import answer_study, list_warnings
+from analysis.rendering.notes import list_search_notes
 from analysis.tables.main import ReportData, build_report_data
 from records import run_record as record
 from records.plan import Plan
@@ -176,8 +176,8 @@ def test_where_seeds_serve_no_default_is_confirmed_and_the_preview_counts_each_r
     assert {r.labels["epsilon"] for r in trained if r.labels["variant"] == "LS"} == {0.3}
     own = report(tmp_path)
     assert own.confirmed == []
-    assert "2 of them those of the search" in build_main_section(own).legend
-    assert not any("incomplete" in note for note in collect_notes(own))
+    assert "2 of them those of the search" in answer_study(own).line
+    assert not any("incomplete" in note for note in [*list_warnings(own), *list_search_notes(own)])
 
 
 def test_a_failed_run_with_a_seed_that_serves_is_tried_again(tmp_path):

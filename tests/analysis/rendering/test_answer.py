@@ -1,0 +1,344 @@
+"""The first screen: every sentence that it can say, with the numbers of the data."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.compare import compare
+from analysis.rendering.answer import Answer, Finding, Sample, build_answer, write_sentence
+from analysis.rendering.conclusion import answer_study, list_warnings, write_conclusion
+from analysis.rendering.result_table import ComparisonResult, build_result_document
+from analysis.stats.comparison import ComparisonSettings
+from analysis.stats.power import minimum_detectable_effect
+from analysis.suites.comparisons import build_suite_data
+from analysis.suites.suite_results import read_suite_folder
+from analysis.suites.tables import answer_suite
+from tests.analysis.builders import Made, analyse, get_comparison, scores, study_runs
+from tests.analysis.suites.builders import write_suite
+
+GAINS = {"BERT": 0.0, "LS": 0.1, "T-LS": -0.1, "WSLS": 0.0}
+
+
+def draw(gains: dict[str, float], seeds: int = 4, queries: int = 60, noise: float = 0.05) -> pd.DataFrame:
+    """Scores of systems with these true gains."""
+    rng = np.random.default_rng(1)
+    level = rng.normal(0.5, 0.2, queries)
+    rows = [
+        (name, seed, query, level[query] + gain + rng.normal(0, noise))
+        for name, gain in gains.items()
+        for seed in range(seeds)
+        for query in range(queries)
+    ]
+    return pd.DataFrame(rows, columns=["system", "seed", "query", "value"])
+
+
+def ask(
+    frame: pd.DataFrame, baselines: tuple[str, ...] = ("BERT",), **settings: object
+) -> tuple[Answer, ComparisonResult]:
+    result = compare(frame, baselines, ComparisonSettings(**settings))  # type: ignore[arg-type]
+    return build_result_document(result).answer, result
+
+
+def bounds(result: ComparisonResult, system: str) -> tuple[float, float, float]:
+    """The difference of a system from its first baseline, and its interval."""
+    found = next(c for c in result.comparisons if c.system == system)
+    assert found.difference is not None
+    assert found.interval
+    return found.difference, *found.interval
+
+
+def test_better_and_worse_have_the_size_of_the_gain_or_loss_and_its_bounds() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "T-LS": -0.1}))
+    (gain, *up), (loss, *down) = bounds(result, "LS"), bounds(result, "T-LS")
+    assert answer.sentence == (
+        f"LS is better than BERT by {gain:.4f} ({up[0]:.4f} to {up[1]:.4f}). "
+        f"T-LS is worse than BERT by {-loss:.4f} ({-down[1]:.4f} to {-down[0]:.4f})."
+    )
+    assert gain > 0 > loss
+
+
+def test_several_better_systems_are_one_list() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "T-LS": 0.2}))
+    parts = [
+        f"{name} by {mean:.4f} ({low:.4f} to {high:.4f})"
+        for name in ("LS", "T-LS")
+        for mean, low, high in [bounds(result, name)]
+    ]
+    assert answer.sentence == f"Better than BERT: {', '.join(parts)}."
+
+
+def test_more_than_six_are_counted() -> None:
+    answer, _ = ask(draw({"BERT": 0.0} | {f"S{n}": 0.3 for n in range(8)}))
+    assert answer.sentence.count(" by ") == 6
+    assert answer.sentence.endswith(" and 2 more.")
+
+
+def test_where_smaller_is_better_the_verdicts_turn_and_the_table_says_so() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "WSLS": 0.0}), less_is_better=True)
+    mean, low, high = bounds(result, "LS")
+    assert answer.sentence.startswith(
+        f"LS is worse than BERT by {mean:.4f} ({low:.4f} to {high:.4f}). Undecided for WSLS"
+    )
+    assert "lower is better)." in answer.sentence
+    assert answer.table.header[1] == "value ± sd, lower is better"
+
+
+def test_an_equivalent_system_is_named_with_the_margin() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.0, "T-LS": 0.0}), margin=0.05)
+    assert [c.verdict for c in result.comparisons] == ["equivalent"] * 2
+    assert answer.sentence == "Equivalent to BERT within 0.05: LS and T-LS."
+    assert "beyond the margin" not in answer.line
+
+
+def test_an_interval_beyond_the_margin_beside_equivalent_is_explained() -> None:
+    sample = Sample("value", 4, 60, 1, 0.05, "bonferroni", margin=0.05)
+    finding = Finding("LS", "BERT", 0.01, (-0.04, 0.06), "equivalent", "both")
+    line = build_answer([finding], {"BERT": (0.5, 0.1), "LS": (0.51, 0.1)}, sample).line
+    assert "Equivalence has one-sided tests, so an interval may reach a little beyond the margin." in line
+
+
+def test_a_null_result_has_the_bounds_of_all_and_what_a_larger_study_needs() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.0, "T-LS": 0.0, "WSLS": 0.0}))
+    intervals = [c.interval for c in result.comparisons if c.interval]
+    low, high = min(low for low, _ in intervals), max(high for _, high in intervals)
+    first, _, rest = answer.sentence.partition(" This study ")
+    assert first == (
+        "Undecided for LS, T-LS and WSLS: each true difference from BERT can be anything from "
+        f"{low:+.4f} to {high:+.4f} (95 % bounds for all 3 comparisons)."
+    )
+    pattern = (
+        r"finds differences of about (\S+) with 80 % power; (\S+) would take about (\d+) seeds and (\S+) queries\."
+    )
+    said = re.fullmatch(pattern, rest)
+    assert said
+    effect = float(np.median([c.detectable for c in result.comparisons]))
+    assert float(said[1]) == pytest.approx(effect, rel=0.06)
+    assert float(said[2]) == pytest.approx(effect / 2, rel=0.35)
+    assert result.variance
+    seeds, queries, needed = int(said[3]), int(said[4].replace(",", "")), result.variance.to_difference_variance()
+    assert minimum_detectable_effect(needed.estimate(seeds, queries), 0.05 / 3) <= float(said[2])
+    fewer = minimum_detectable_effect(needed.estimate(seeds - 1, queries * (seeds - 1) // seeds), 0.05 / 3)
+    assert fewer is not None
+    assert fewer > 0.97 * float(said[2])
+    assert "This study" not in answer.line
+
+
+def test_with_a_margin_the_larger_study_is_the_one_that_finds_it() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.0}, seeds=3, queries=30, noise=0.2), margin=0.01)
+    assert [c.verdict for c in result.comparisons] == ["undecided"]
+    assert re.search(r"; 0\.01 would take about \d+ seeds and [\d,]+ queries\.$", answer.sentence)
+
+
+def test_one_undecided_system_has_its_own_bounds_behind_the_decided_ones() -> None:
+    answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "WSLS": 0.0}))
+    _, low, high = bounds(result, "WSLS")
+    said = (
+        f"Undecided for WSLS: the true difference from BERT can be anything from {low:+.4f} to {high:+.4f} (95 % bounds"
+    )
+    assert answer.sentence.startswith("LS is better than BERT by ")
+    assert said in answer.sentence
+
+
+def test_baselines_are_named_where_there_are_several() -> None:
+    answer, _ = ask(draw({"BERT": 0.0, "LS": 0.0, "T-LS": 0.1, "WSLS": 0.1}), ("BERT", "LS"))
+    assert answer.table.header[1] == "versus"
+    assert "Better than BERT: T-LS by " in answer.sentence
+    assert "Better than LS: T-LS by " in answer.sentence
+    undecided, _ = ask(draw(dict.fromkeys(GAINS, 0.0)), ("BERT", "LS"))
+    assert undecided.sentence.startswith(
+        "Undecided for T-LS and WSLS with BERT; T-LS and WSLS with LS: each true difference can be anything from "
+    )
+
+
+def test_systems_with_the_values_of_the_baseline_are_called_equal() -> None:
+    frame = draw({"BERT": 0.0, "LS": 0.0})
+    copy = frame[frame["system"] == "BERT"].assign(system="T-LS")
+    answer, _ = ask(pd.concat([frame, copy]))
+    assert "Equal in every value to BERT: T-LS. Undecided for LS" in answer.sentence
+
+
+def test_an_incomplete_system_is_named_and_has_no_numbers() -> None:
+    frame = draw({"BERT": 0.0, "LS": 0.1, "T-LS": 0.1})
+    answer, _ = ask(frame[(frame["system"] != "T-LS") | (frame["seed"] != 2)])
+    assert answer.sentence.endswith("Not compared, because incomplete: T-LS.")
+    assert next(row for row in answer.table.rows if row[0] == "T-LS")[1:] == ["incomplete"] * 2 + ["-", "not compared"]
+    alone, _ = ask(frame[((frame["system"] != "T-LS") | (frame["seed"] != 2)) & (frame["system"] != "LS")])
+    assert alone.sentence == "No conclusion: no comparison is complete. Not compared, because incomplete: T-LS."
+
+
+@pytest.mark.parametrize(
+    ("size", "verdict", "limit", "tested"),
+    [
+        (
+            {"seeds": 1},
+            "better (these runs)",
+            "these trained models",
+            "queries, not for new seeds, with 60 queries and 1",
+        ),
+        ({"queries": 1}, "better (these queries)", "these queries", "seeds, not for new queries, with 4"),
+    ],
+)
+def test_one_seed_or_one_query_limits_what_is_said(size: dict[str, int], verdict: str, limit: str, tested: str) -> None:
+    answer, _ = ask(draw({"BERT": 0.0, "LS": 1.0}, **size))
+    assert answer.sentence.endswith(f"). This holds for {limit} only.")
+    assert answer.table.rows[1][-1] == verdict
+    assert answer.line.startswith(f"Tested for new {tested} seed")
+
+
+def test_the_table_has_each_system_once_for_each_comparison() -> None:
+    frame = draw(GAINS)
+    answer, result = ask(frame)
+    by_seed = frame.groupby(["system", "seed"])["value"].mean().groupby("system")
+    assert answer.table.header == ["system", "value ± sd", "difference", "95 % interval", "verdict"]
+    assert answer.table.rows[0][2:] == ["-", "-", "baseline"]
+    for row, c in zip(answer.table.rows[1:], result.comparisons, strict=True):
+        mean, sd = by_seed.mean()[c.system], by_seed.std()[c.system]
+        assert row[:3] == [c.system, f"{mean:.4f} ± {sd:.4f}", f"{c.difference:+.4f}"]
+        assert row[3:] == [f"[{c.interval[0]:+.4f}, {c.interval[1]:+.4f}]", c.verdict]
+    assert "Intervals and verdicts hold for all 3 comparisons at once (Bonferroni)." in answer.line
+    assert "by holm, intervals by Bonferroni." in ask(frame, correction="holm")[0].line
+
+
+def test_findings_with_different_metrics_have_no_common_bounds() -> None:
+    sample = Sample("", 0, 0, 2, 0.05, "bonferroni")
+    own = [Finding(f"LS ({task})", "BERT", 0.1, (-9.0, 9.0), "undecided", "both") for task in ("QQP", "STS")]
+    assert write_sentence(own, sample) == "Undecided for LS (QQP) and LS (STS)."
+
+
+SEEDS = (1, 2, 3, 4)
+
+
+def null_runs(seeds: tuple[int, ...] = SEEDS, queries: int = 60) -> list[Made]:
+    """Runs of equally good systems."""
+    settings = (("BERT", 0.0, None), ("LS", 0.2, None), ("T-LS", 0.2, 0.5), ("WSLS", 0.2, None), ("T-WSLS", 0.2, 0.5))
+    runs = [Made(name, seed, 1.5, e, s, tested=True) for name, e, s in settings for seed in seeds]
+    for number, run in enumerate(runs):
+        run.scores = {split: scores(split, queries, 1.5, number) for split in ("dev", "test")}
+    return runs
+
+
+def test_the_sentence_of_a_study_is_about_its_headline_and_its_table_has_the_references(tmp_path: Path) -> None:
+    analysis = analyse(tmp_path, study_runs(SEEDS, grid=False), seeds=[*SEEDS], margin=0.9)
+    answer, c = answer_study(analysis), get_comparison(analysis, "T-WSLS", "BERT")
+    assert c.interval
+    said = f"T-WSLS is better than BERT by {c.difference:.4f} ({c.interval[0]:.4f} to {c.interval[1]:.4f})."
+    assert answer.sentence.startswith(said)
+    assert "Equivalent to BERT within 0.9: LS, T-LS and WSLS." in answer.sentence
+    assert [row[0] for row in answer.table.rows] == [
+        "BERT",
+        "LS",
+        "T-LS",
+        "WSLS",
+        "T-WSLS",
+        "T-WSLS",
+        "BM25",
+        "untrained",
+    ]
+    assert [row[-1] for row in answer.table.rows[-2:]] == ["reference"] * 2
+    means = {row.system: row.test for row in analysis.table.rows}
+    for row in answer.table.rows[:-2]:
+        assert row[2] == "{:.4f} ± {:.4f}".format(*means[row[0]] or ())
+
+
+@pytest.mark.parametrize(
+    ("fresh", "grid", "said"),
+    [
+        ((), False, "4 seeds, those of the search, by which nothing was chosen."),
+        (
+            (),
+            True,
+            "4 seeds, those of the search, whose dev scores chose the configurations: part of a gain may be luck.",
+        ),
+        ((11, 12), False, "2 fresh seeds, which no choice has seen."),
+        ((1, 11), False, "2 seeds, 1 of them those of the search, by which nothing was chosen."),
+    ],
+)
+def test_the_line_says_whether_the_seeds_were_fresh(
+    tmp_path: Path, fresh: tuple[int, ...], grid: bool, said: str
+) -> None:
+    runs = [run for run in study_runs(SEEDS, grid=grid) if run.variant != "BM25"]
+    for seed in {*fresh} - {*SEEDS}:
+        runs += [replace(run, seed=seed, role="confirm") for run in study_runs((1,), grid=False) if run.seed]
+    if fresh:
+        for run in runs:
+            if run.seed not in fresh:
+                run.scores = {"dev": run.scores["dev"]}
+    analysis = analyse(tmp_path, runs, seeds=[*SEEDS], confirm_seeds=[*fresh])
+    assert f"with 60 test queries and {said}" in answer_study(analysis).line
+
+
+def test_with_two_seeds_nothing_is_bound(tmp_path: Path) -> None:
+    analysis = analyse(tmp_path, null_runs((1, 2)), seeds=[1, 2])
+    answer = answer_study(analysis)
+    assert "with so little data nothing bounds the true differences." in answer.sentence
+    assert answer.sentence.endswith("This study has less than 80 % power even for the largest possible difference.")
+
+
+def test_without_test_scores_the_table_has_the_search(tmp_path: Path) -> None:
+    runs = study_runs((1,), grid=False)
+    for run in runs:
+        run.scores.pop("test", None)
+    answer = answer_study(analyse(tmp_path, runs, seeds=[1]))
+    assert answer.sentence == "No conclusion yet: no run has test scores."
+    assert answer.table.header[-2:] == ["dev R10@1", "configuration"]
+    assert "owes part of its score to chance" in answer.line
+
+
+def test_a_sequential_study_says_at_which_look_it_is(tmp_path: Path) -> None:
+    changes = {"seeds": [*SEEDS], "confirm_seeds": [*SEEDS], "group_size": 2}
+    answer = answer_study(analyse(tmp_path, null_runs(), **changes))
+    assert "by which nothing was chosen (look 2 of at most 2)." in answer.line
+    assert "would take" not in answer.sentence + answer.line
+
+
+def test_a_metric_of_positions_is_better_where_it_is_lower(tmp_path: Path) -> None:
+    analysis = analyse(tmp_path, study_runs(SEEDS, grid=False), seeds=[*SEEDS], metric="position")
+    c = get_comparison(analysis, "T-WSLS", "BERT")
+    assert c.difference is not None
+    assert c.difference < 0
+    assert c.interval
+    assert write_conclusion(analysis).startswith(
+        f"T-WSLS is better than BERT by {-c.difference:.4f} ({-c.interval[1]:.4f} to {-c.interval[0]:.4f})."
+    )
+    assert "position ± sd, lower is better" in answer_study(analysis).table.header
+
+
+def test_a_baseline_that_is_worse_than_a_reference_is_named_without_a_verdict(tmp_path: Path) -> None:
+    runs = study_runs(grid=False)
+    assert list_warnings(analyse(tmp_path / "usual", runs)) == []
+    for run in runs:
+        if run.variant == "BM25":
+            run.scores["test"] = scores("test", 60, 6.0, 1)
+    analysis = analyse(tmp_path / "weak", runs)
+    c = get_comparison(analysis, "BERT", "BM25")
+    assert list_warnings(analysis) == [f"The baseline BERT has a worse mean than BM25 ({c.difference:+.4f})."]
+
+
+def test_a_comparison_that_was_added_late_is_called_exploratory(tmp_path: Path) -> None:
+    analysis = analyse(tmp_path, study_runs(grid=False), exploratory=[["T-WSLS", "BERT"]], version=2)
+    answer = answer_study(analysis)
+    assert answer.sentence.startswith("T-WSLS (exploratory) is better than BERT by ")
+    assert [row[-1] for row in answer.table.rows if "exploratory" in row[-1]] == ["better (exploratory)"]
+
+
+def test_a_suite_is_about_its_averages_or_else_about_all_comparisons(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite")
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    averages = answer_suite(data)
+    best = next(each for each in data.averages if each.verdict == "better")
+    assert best.interval
+    size = f"{best.difference:.4f} ({best.interval[0]:.4f} to {best.interval[1]:.4f})"
+    assert f"{best.system} ({', '.join(best.labels)}) by {size}" in averages.sentence
+    assert [row[-1] for row in averages.table.rows] == [each.verdict for each in data.averages]
+    assert "in 4 of 4 studies; their seeds are those of the search." in averages.line
+    alone = answer_suite(replace(data, averages=[]))
+    assert [row[-1] for row in alone.table.rows] == [each.verdict for each in data.comparisons]
+    for row, each in zip(alone.table.rows, data.comparisons, strict=True):
+        assert each.interval
+        assert each.comparison.interval
+        assert row[-2] == f"[{each.interval[0]:+.4f}, {each.interval[1]:+.4f}]"
+        assert each.interval[1] > each.comparison.interval[1]  # for all comparisons of the suite, not of one study
