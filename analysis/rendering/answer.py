@@ -111,7 +111,7 @@ def build_answer(findings: Sequence[Finding], scores: Mapping[str, Score | None]
     power = _describe_power(findings, sample)
     sentence = write_sentence(findings, sample)
     is_open = any(f.verdict == "undecided" for f in findings)
-    about = join_with_and(list(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target)) or ["-"])
+    about = join_with_and(list(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target)) or ["nothing yet"])
     counts = [f"{sample.queries:,} {sample.split}{adapt_to_unit('queries', sample.unit)}"] * (sample.queries > 1)
     counts += [sample.seed_words or _count(sample.seeds, "seed")]
     line = f"Tested for {adapt_to_unit(about, sample.unit)}, with {' and '.join(counts)}. {describe_correction(sample)}"

@@ -68,7 +68,7 @@ def _describe_seeds(analysis: ReportData) -> str:
         return f"{len(seeds)} fresh {noun}, which no choice has seen{look}"
     which = "those of the search" if reused == len(seeds) else f"{reused} of them those of the search"
     what = describe_dev_choice(plan, analysis.configurations)
-    luck = f", whose {plan.search_split} scores chose the {what}: part of a gain may be luck" if what else ""
+    luck = f", which chose the {what} by {plan.search_split} scores: part of a gain may be luck" if what else ""
     return f"{len(seeds)} {noun}, {which}{luck or ', by which nothing was chosen'}{look}"
 
 

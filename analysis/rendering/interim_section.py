@@ -32,7 +32,7 @@ def build_interim_section(analysis: ReportData) -> Section | None:
         alpha=plan.alpha,
     )
     header = ["look", "seeds", "share", "level", "decided", "open"]
-    return Section("Looks", header, rows, legend, label="looks")
+    return Section("Looks", header, rows, legend)
 
 
 def _describe_decisions(look: InterimTest) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Makes the floats of a paper from the tables of a report; they need the packages array, amssymb and booktabs."""
+"""Makes the floats of a paper from the tables of a report; they need the package booktabs."""
 
 import re
 from collections.abc import Sequence
@@ -9,10 +9,6 @@ from analysis.tables.section import Section
 
 _CAUTIONED = ("main", "by-metric", "retrieval")
 """Tables with a caption that says what the scores cannot be compared with."""
-_BROAD = ("looks", "setup")
-_WRAPPED = r">{\raggedright\arraybackslash}p"
-_CONFIRMED_COLUMNS = rf"l{_WRAPPED}{{.19\textwidth}}*{{6}}{{{_WRAPPED}{{.1\textwidth}}}}"
-_LAST_COLUMNS = {"setup": rf"{_WRAPPED}{{.7\textwidth}}"}
 
 
 class Float(NamedTuple):
@@ -48,18 +44,17 @@ def make_floats(sections: Sequence[Section], caution: str = "") -> list[Float]:
 def _make_float(section: Section, caution: str) -> Float:
     label = section.label
     types = ["r" if index in section.numeric_columns else "l" for index in range(len(section.header))]
-    types[-1] = _LAST_COLUMNS.get(label, types[-1])
     caption = section.caption or section.legend
     return Float(
         f"{caption} {caution}".rstrip() if label in _CAUTIONED else caption,
         Raw(re.sub(r"[^A-Za-z0-9-]+", "-", label)),
-        Raw(_CONFIRMED_COLUMNS if label == "confirmed" else "".join(types)),
+        Raw("".join(types)),
         section.header if label == "main" else [_break_title(name) for name in section.header],
         [
             [_format_cell(cell, (number, index) in section.bold) for index, cell in enumerate(row)]
             for number, row in enumerate(section.rows)
         ],
-        "table*" if section.is_wide or label in _BROAD else "table",
+        "table*" if section.is_wide else "table",
     )
 
 

@@ -29,7 +29,7 @@ class ComparisonResult:
         settings: level, correction, margin and further tests.
         comparisons: comparisons in order of baselines, then of systems, as in the table.
         ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.
-        outlying: runs that look collapsed, or whose system's other seeds do.
+        outlying: runs that look collapsed, or that have other seeds of the system which do.
         missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
         variance: variance components of the complete systems that have all seeds, beyond what they share. None if
             there are too few.

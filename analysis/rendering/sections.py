@@ -1,4 +1,4 @@
-"""What stands behind the first screen: the tables, notes and figures of its four headings."""
+"""Tables, notes and figures behind the four headings of a report."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,13 +10,10 @@ from analysis.data.recorded_run import Run
 from analysis.rendering.cells import (
     QUERIES_BONFERRONI,
     format_comparisons,
-    format_interval,
-    format_p_value,
     format_tests,
 )
 from analysis.rendering.interim_section import build_interim_section
 from analysis.rendering.notes import list_data_notes, list_run_notes, list_search_notes
-from analysis.stats.comparison import Comparison
 from analysis.tables.confirmation import build_confirmation_section
 from analysis.tables.main import ReportData
 from analysis.tables.section import MAX_COLUMNS, Section
@@ -51,15 +48,13 @@ _CAPTION = (
 )
 _ENSEMBLES = (
     "{metric} on {test}. An ensemble ranks by the mean of its seeds' scores. Gain: over the mean of the seeds, each "
-    "evaluated alone. Differences from the ensemble of the baseline, with {level:g} % intervals and p for all "
-    "{count} at once ({correction}), by tests over queries: for these models, not for other seeds. The plan does not "
-    "declare them: they are exploratory."
+    "evaluated alone; it is not tested."
 )
 _SCORING = " Role scorer: the difficulty model{seed}; it only computes difficulty scores and belongs to no system."
 
 
 class Fold(NamedTuple):
-    """What stands behind one heading.
+    """One heading with its tables, notes and figures.
 
     Attributes:
         title: the heading.
@@ -183,30 +178,13 @@ def build_test_section(analysis: ReportData) -> Section:
 
 
 def _build_ensemble_section(analysis: ReportData) -> Section | None:
-    plan, ensembles = analysis.results.plan, analysis.ensembles
-    if not ensembles:
-        return None
-    correction = plan.headline.correction
-    header = ["ensemble", "mean of the seeds", "ensemble's", "gain", "from the baseline's", "interval", "p"]
+    plan, header = analysis.results.plan, ["ensemble", "mean of the seeds", "ensemble's", "gain"]
     rows = [
-        [row.system, f"{row.mean:.4f}", f"{row.value:.4f}", f"{row.value - row.mean:+.4f}",
-         *_format_ensemble_comparison(row.comparison, correction)]
-        for row in ensembles
-    ]  # fmt: skip
-    legend = _ENSEMBLES.format(
-        metric=plan.metric,
-        test=plan.test_split,
-        level=100 * (1 - plan.alpha),
-        count=sum(row.comparison is not None for row in ensembles),
-        correction=correction,
-    )
-    return Section("Ensembles of the seeds", header, rows, legend)
-
-
-def _format_ensemble_comparison(c: Comparison | None, correction: str) -> list[str]:
-    if c is None or c.interval is None:
-        return ["-"] * 3
-    return [f"{c.difference:+.4f}", format_interval(c.interval), format_p_value(c.adjusted[correction])]
+        [row.system, f"{row.mean:.4f}", f"{row.value:.4f}", f"{row.value - row.mean:+.4f}"]
+        for row in analysis.ensembles
+    ]
+    legend = _ENSEMBLES.format(metric=plan.metric, test=plan.test_split)
+    return Section("Ensembles of the seeds", header, rows, legend) if rows else None
 
 
 def build_data_section(statistics: DataStatistics | None) -> Section | None:

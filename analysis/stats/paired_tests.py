@@ -86,7 +86,7 @@ def estimate_all(d: ArrayLike) -> dict[str, Estimate | None]:
 
 
 def estimate_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float] | None:
-    """Return the interval of the mean of a system, for new queries and new seeds as far as there are several of each.
+    """Return the interval of the mean of a system, for new queries if there are several, and new seeds likewise.
 
     Args:
         values: (seeds, queries) scores.

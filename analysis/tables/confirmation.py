@@ -86,7 +86,7 @@ def build_confirmation_section(plan: Plan, rows: list[ConfirmedConfiguration]) -
     legend = plan.adapt_to_unit(_LEGEND).format(
         dev=plan.search_split, test=plan.test_split, level=100 * (1 - plan.alpha)
     )
-    return Section("Search, confirmed and test", _HEADER, cells, legend, label="confirmed")
+    return Section("Search, confirmed and test", _HEADER, cells, legend)
 
 
 def _build_pair(

@@ -42,7 +42,7 @@ class SystemRow:
         settings: the other hyperparameters in which the system's configurations differ, in words.
         dev: mean and sample standard deviation over seeds on the search split. None if incomplete.
         test: mean and sample standard deviation over seeds on the test split. None if incomplete.
-        interval: 95 % interval of the mean on the test split, for new queries and seeds as far as there are several.
+        interval: 95 % interval of the mean on the test split, for new queries and new seeds, see `estimate_interval`.
         note: why the system is incomplete; empty if it is complete.
     """
 

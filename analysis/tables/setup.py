@@ -24,7 +24,7 @@ def build_setup_section(results: Results) -> Section | None:
         "machine": "; ".join(sorted({kind for kinds in count_machines(results).values() for kind in kinds})),
     }
     known = [[name, value] for name, value in rows.items() if value]
-    return Section("Setup", ["setup", "value"], known, _LEGEND, label="setup") if known else None
+    return Section("Setup", ["setup", "value"], known, _LEGEND) if known else None
 
 
 def _describe_inputs(results: Results, settings: Mapping[str, dict[str, Any]]) -> dict[str, str]:

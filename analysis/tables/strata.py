@@ -124,8 +124,6 @@ class StrataTable:
                     [attribute.title, "queries", *self.shown, "difference"],
                     rows,
                     f"{grouping} {reading}" if attribute is self.attributes[-1] else grouping,
-                    label=f"strata-{attribute.name}",
-                    caption=f"{plan.metric} on {plan.test_split}. {grouping} {reading}",
                 )
             )
         return sections

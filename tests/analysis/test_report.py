@@ -81,7 +81,9 @@ def test_main_table(tmp_path: Path) -> None:
     values = per_query(analysis.results, "test", "R10@1").groupby(["system", "seed"])["value"].mean()
     assert rows["T-WSLS"].test == pytest.approx((values["T-WSLS"].mean(), values["T-WSLS"].std()))
     assert (rows["T-WSLS"].strength, rows["T-WSLS"].switch) == (0.2, 0.5)
-    by_seed = per_query(analysis.results, "test", "R10@1").pivot(index=["system", "seed"], columns="query_id")
+    by_seed = per_query(analysis.results, "test", "R10@1").pivot(
+        index=["system", "seed"], columns="query_id", values="value"
+    )
     own = two_way_estimate(two_way_anova(by_seed.loc["T-WSLS"].to_numpy())).confidence_interval()
     assert rows["T-WSLS"].interval == pytest.approx(own)
     assert rows["BM25"].test[1] is None

@@ -1,17 +1,16 @@
-"""An ensemble is its seeds' mean score: evaluated by ir_measures, compared by scipy's paired t-test over queries."""
+"""An ensemble is the mean score of its seeds, as ir_measures evaluates it."""
 
 from pathlib import Path
 
 import ir_measures
 import pytest
-from scipy import stats
 
 from analysis.rendering.document import build_document, render_markdown
 from tests.analysis.builders import analyse, scores, study_runs
 from trainables.utils.errors import UserError
 
 
-def test_values_and_differences_are_those_of_other_libraries(tmp_path: Path) -> None:
+def test_values_are_those_of_ir_measures(tmp_path: Path) -> None:
     runs = study_runs(grid=False)
     ensembles = analyse(tmp_path, runs).ensembles
     metric, by_system = ir_measures.parse_measure("R@1"), {}
@@ -26,11 +25,6 @@ def test_values_and_differences_are_those_of_other_libraries(tmp_path: Path) -> 
     rows = {row.system: row for row in ensembles}
     for name, values in by_system.items():
         assert rows[name].value == pytest.approx(sum(values.values()) / len(values))
-    compared = rows["LS"].comparison
-    expected = stats.ttest_rel([*by_system["LS"].values()], [*by_system["BERT"].values()])
-    assert compared.targets["queries"].p == pytest.approx(expected.pvalue)
-    assert compared.target == "queries"
-    assert rows["BERT"].comparison is None
 
 
 def test_the_ensemble_of_copies_is_the_single_run(tmp_path: Path) -> None:

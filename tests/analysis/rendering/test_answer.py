@@ -94,7 +94,7 @@ def test_an_equivalent_system_is_named_with_the_margin() -> None:
     assert "beyond the margin" not in answer.line
 
 
-def test_an_interval_beyond_the_margin_beside_equivalent_is_explained() -> None:
+def test_an_interval_beyond_the_margin_is_explained() -> None:
     sample = Sample("value", 4, 60, 1, 0.05, "bonferroni", margin=0.05)
     finding = Finding("LS", "BERT", 0.01, (-0.04, 0.06), "equivalent", "both")
     line = build_answer([finding], {"BERT": (0.5, 0.1), "LS": (0.51, 0.1)}, sample).line
@@ -251,7 +251,7 @@ def test_the_sentence_of_a_study_is_about_its_headline_and_its_table_has_the_ref
         (
             (),
             True,
-            "4 seeds, those of the search, whose dev scores chose the configurations: part of a gain may be luck.",
+            "4 seeds, those of the search, which chose the configurations by dev scores: part of a gain may be luck.",
         ),
         ((11, 12), False, "2 fresh seeds, which no choice has seen."),
         ((1, 11), False, "2 seeds, 1 of them those of the search, by which nothing was chosen."),

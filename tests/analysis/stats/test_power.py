@@ -11,6 +11,7 @@ from analysis.stats.paired_tests import estimate_over_both, estimate_over_querie
 from analysis.stats.power import (
     DifferenceVariance,
     minimum_detectable_effect,
+    required_growth,
     required_queries,
     tabulate_required_queries,
 )
@@ -85,3 +86,15 @@ def test_no_order_of_seeds_makes_more_seeds_need_more_queries(spread: Difference
     found = dict(zip(seeds, [count or math.inf for count in counts], strict=True))
     assert sorted(found.values(), reverse=True) == [found[number] for number in sorted(seeds)]
     assert all(count <= own for count, own in zip(found.values(), plain, strict=True))
+
+
+def test_a_larger_study_grows_in_proportion_and_is_the_smallest_that_finds_the_difference() -> None:
+    variance, level = DifferenceVariance(1e-4, 0.01, 0.02), 0.01
+    found = required_growth(variance, 0.01, 4, 500, level)
+    assert found is not None
+    seeds, queries = found
+    assert queries == 125 * seeds
+    assert minimum_detectable_effect(variance.estimate(seeds, queries), level) <= 0.01
+    assert minimum_detectable_effect(variance.estimate(seeds - 1, 125 * (seeds - 1)), level) > 0.01
+    assert required_growth(variance, 0.01, *found, level) is None  # large enough already
+    assert required_growth(variance, 1e-6, 4, 500, level) is None  # a thousand seeds do not suffice

@@ -11,7 +11,7 @@ from scipy import stats
 from analysis.data.study_results import per_query
 from analysis.figures import strata_panels
 from analysis.readers.study_reader import read_records
-from analysis.rendering.document import build_document, render_html, render_latex, render_markdown
+from analysis.rendering.document import build_document, render_html, render_markdown
 from analysis.report import write_report
 from analysis.stats.paired_tests import estimate_all
 from analysis.tables.main import ReportData
@@ -154,15 +154,10 @@ def test_queries_that_are_not_those_of_the_runs_are_an_error(tmp_path: Path, cha
 
 
 def test_every_form_of_the_report_has_every_attribute(analysis: ReportData) -> None:
-    told, source, paper = (
-        render_markdown(build_document(analysis)),
-        render_html(build_document(analysis), {}),
-        render_latex(build_document(analysis)),
-    )
+    told, source = render_markdown(build_document(analysis)), render_html(build_document(analysis), {})
     for attribute in analysis.strata.attributes:
         assert f"### By {attribute.title}, on test" in told
         assert f"<h3>By {attribute.title}, on test</h3>" in source
-        assert rf"\label{{tab:strata-{attribute.name.replace('/', '-').replace('_', '-')}}}" in paper
         for row in analysis.strata.select(attribute.name, "T-WSLS"):
             assert row.value.to_text() in told
             assert row.difference.to_text("+") in source
