@@ -23,8 +23,8 @@ LONG.faults := tests/faults/test_cluster.py tests/faults/test_driver.py tests/fa
 	tests/faults/test_sequential.py tests/faults/test_suite.py tests/faults/test_trials.py
 LONG.files := tests/faults/test_damaged_files.py tests/faults/test_disk.py
 LONG.real-data := tests/study/test_real_data.py
-LONG.studies := tests/docs tests/examples tests/trainables tests/study/config tests/study/execution tests/study/suites \
-	tests/study/utils tests/study/workflows tests/study/test_curricula_end_to_end.py \
+LONG.studies := tests/benchmarks/test_savings.py tests/docs tests/examples tests/trainables tests/study/config \
+	tests/study/execution tests/study/suites tests/study/utils tests/study/workflows tests/study/test_curricula_end_to_end.py \
 	tests/study/test_encoder_study.py tests/study/test_requests_of_studies.py tests/study/test_rerank.py
 LONG.wandb := tests/analysis/readers tests/faults/test_wandb.py tests/study/tracking tests/study/wandb_sweeps
 PARTS := distribution encoders faults files real-data studies wandb wandb-server
@@ -80,6 +80,7 @@ dist: $(TESTABLE)
 
 bench: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
+	$(BIN)/python -m benchmarks.savings
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.contrastive
 	$(BIN)/python -m benchmarks.race
