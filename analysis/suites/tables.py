@@ -47,7 +47,8 @@ def answer_suite(data: SuiteData) -> Answer:
     seeds = "fresh" if fresh == len(reports) else "those of the search" if not fresh else f"fresh in {fresh} of them"
     studies = f"{len(reports)} of {len(plan.studies)} studies"
     line = f"Tested for {about or 'nothing yet'} in {studies}; their seeds are {seeds}."
-    shown = [index for index, name in enumerate(section.header) if name not in ("p", "corrected p")]
+    hidden = ("p", "corrected p", "gain", f"{plan.columns}s")
+    shown = [index for index, name in enumerate(section.header) if name not in hidden]
     header, *rows = [[row[index] for index in shown] for row in (section.header, *section.rows)]
     table = section._replace(header=header, rows=rows, legend="", label="main", caption=f"{section.title}. {line}")
     return Answer(write_sentence(findings, sample), table, f"{line} {describe_correction(sample)}".rstrip())

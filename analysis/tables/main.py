@@ -221,5 +221,5 @@ def _evaluate_run(plan: Plan, run: Run) -> Floats | None:
     """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
     if not run.is_finished or plan.test_split not in run.files:
         return None
-    values: Floats = run.evaluate_queries(plan.test_split, plan.metric).to_numpy(np.float64)
+    values = np.asarray(run.evaluate_queries(plan.test_split, plan.metric), np.float64)
     return None if np.isnan(values).any() else values
