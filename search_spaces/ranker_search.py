@@ -104,7 +104,10 @@ def _check_losses(study: Any) -> Iterator[ConfigError]:
 
 def _check_probability_metrics(study: Any) -> Iterator[ConfigError]:
     """Yield an error for each metric of probabilities if no probability follows from the scores."""
+    checkpoint = study.training.checkpoint
     without = [name for name, loss, _ in list_objectives(study) if not LOSSES[loss].has_probabilities]
+    if checkpoint == "last":
+        return
     if study.model.ranking_score != "difference":
         expected = f'a metric of rankings while model.ranking_score = "{study.model.ranking_score}"'
     elif without:
@@ -113,8 +116,7 @@ def _check_probability_metrics(study: Any) -> Iterator[ConfigError]:
         return
     from trainables.metrics import get_measure  # loads numpy, which most studies do not need
 
-    checkpoint = study.training.checkpoint
-    if checkpoint != "last" and get_measure(checkpoint).needs_logits:
+    if get_measure(checkpoint).needs_logits:
         yield "training.checkpoint", checkpoint, expected, ("model.ranking_score",)
 
 

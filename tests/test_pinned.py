@@ -37,6 +37,8 @@ PINNED = json.loads((Path(__file__).parent / "pinned.json").read_text())
 STUDIES = {
     "quick": [  # with the settings that it had when the values were written
         "seeds=[1, 2, 3]",
+        'variants=["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]',
+        "analysis.margin=none",
         "analysis.seeds=own",
         "task.train_queries=512",
         "model.num_layers=none",

@@ -20,6 +20,7 @@ from tests.processes import heed_interruptions
 SMALL = (
     "name=small",
     "seeds=[1, 2]",
+    'variants=["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]',
     'task.libraries=["networkx"]',
     "task.train_queries=60",
     "task.dev_queries=20",

@@ -19,7 +19,8 @@ from trainables.utils.errors import UserError
 
 ONE_EACH = ["search.n_configurations.LS=1", "search.n_configurations.WSLS=1"]
 GRIDS = ["search.epsilon=[0.1, 0.25]", "search.schedule_settings.switch=[0.25, 0.5, 0.75]"]
-EPSILON = ["search.compare=epsilon", *GRIDS, *ONE_EACH]
+POINTWISE = 'variants=["BERT", "LS", "T-LS", "WSLS", "T-WSLS"]'
+EPSILON = [POINTWISE, "search.compare=epsilon", *GRIDS, *ONE_EACH]
 
 
 def encoders(**search: Any) -> Any:
@@ -30,10 +31,8 @@ def test_each_value_is_a_system_of_each_variant_that_has_the_hyperparameter():
     found = get_systems(load_study("quick", EPSILON))
     smoothed = [f"{variant}-{value}" for variant in ("LS", "T-LS", "WSLS", "T-WSLS") for value in ("0.1", "0.25")]
     assert list(found) == ["BERT", *smoothed]
-    by_switch = list(
-        get_systems(load_study("quick", ["search.compare=switch", "search.schedule_settings.switch=[0.5]"]))
-    )
-    assert by_switch == ["BERT", "LS", "T-LS-0.5", "WSLS", "T-WSLS-0.5"]
+    switches = [POINTWISE, "search.compare=switch", "search.schedule_settings.switch=[0.5]"]
+    assert list(get_systems(load_study("quick", switches))) == ["BERT", "LS", "T-LS-0.5", "WSLS", "T-WSLS-0.5"]
     noise = get_systems(encoders(compare="multiple", multiple=(0.5, 1.0, 16.0)))
     heads = ("GS-InfoNCE", "T-GS-InfoNCE")
     assert list(noise) == ["SimCSE", *(f"{head}-{value}" for head in heads for value in ("0.5", "1", "16"))]

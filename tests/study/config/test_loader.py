@@ -183,7 +183,8 @@ def mistakes(path: str | None, *overrides: str) -> list[str]:
 def test_batches_of_pairs_have_any_size():
     """With queries, a batch of 16 does not hold whole groups of 1 + 2."""
     settings = ("training.negatives=2", "training.instances=1152")
-    assert load_study("quick", [*settings, "training.unit=pair", "training.batch_size=16"]).training.unit == "pair"
+    pairs = (*settings, 'variants=["BERT", "LS"]', "training.unit=pair", "training.batch_size=16")
+    assert load_study("quick", pairs).training.unit == "pair"
     assert mistakes(None, *settings, "training.batch_size=16") == ["command line: training.batch_size: 16"]
 
 

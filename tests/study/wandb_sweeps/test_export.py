@@ -66,7 +66,7 @@ def drawn(sweep: dict[str, Any]) -> Iterator[dict[str, str]]:
 
 def test_the_shipped_sweeps_are_those_of_the_quick_study(tmp_path):
     written(tmp_path)
-    assert {path.name for path in SHIPPED.iterdir()} == {"ls.yaml", "t-ls.yaml", "wsls.yaml", "t-wsls.yaml"}
+    assert {path.name for path in SHIPPED.iterdir()} == {"kl.yaml", "ls.yaml", "t-ls.yaml", "wsls.yaml", "t-wsls.yaml"}
     for path in SHIPPED.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes()
 
