@@ -9,6 +9,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 CHECKED = ("sh", "toml", "python")
+SCRIPTS = {"ranker-study": "study.run", "compare-runs": "analysis.compare"}
+"""Module that each console script runs."""
 _FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})(?P<language>[\w-]*)")
 _MARK = re.compile(r"<!-- (?P<mark>[a-z -]+?)(?:: (?P<detail>.+))? -->")
 
@@ -28,21 +30,28 @@ class Block(NamedTuple):
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def commands(self) -> list[list[str]]:
-        """The words of each command, without comments; a line that ends in a backslash goes on in the next."""
+        """The words of each command, without comments; a line that ends in a backslash goes on in the next.
+
+        A console script is the module that it runs.
+        """
         lines = self.text.replace("\\\n", " ").splitlines()
-        return [words for line in lines if (words := shlex.split(line, comments=True))]
+        commands = [words for line in lines if (words := shlex.split(line, comments=True))]
+        return [
+            ["python", "-m", SCRIPTS[first], *rest] if first in SCRIPTS else [first, *rest] for first, *rest in commands
+        ]
 
 
 def find_previews(blocks: list[Block]) -> dict[Block, str]:
-    """Blocks that preview a study or a suite, or prepare its data, each with the output that the page shows below it.
+    """Blocks that preview a study or a suite, prepare its data or compare scores, each with the output shown below it.
 
-    Such an output begins with the study, the suite or the task.
+    The output of a study begins with the study, the suite or the task.
     """
     return {
         block: below.text
         for block, below in pairwise(blocks)
-        if block.language == "sh" and "study.run" in block.text
-        if below.language == "text" and below.text.startswith(("study ", "suite ", "task ", "reading task "))
+        if block.language == "sh" and below.language == "text"
+        if ("study.run" in block.text and below.text.startswith(("study ", "suite ", "task ", "reading task ")))
+        or (block.mark == "run" and any("analysis.compare" in words for words in block.commands()))
         if below.line == block.line + block.text.count("\n") + 4  # nothing but a blank line is between them
     }
 
