@@ -150,7 +150,7 @@ class Rates(NamedTuple):
 
 
 class FrozenEachTime:
-    """Texts whose outputs of the frozen layers are computed whenever they are read, in the precision of the pass.
+    """Texts with outputs of the frozen layers that are computed at every read, in the precision of the pass.
 
     Unless `is_packed`, each has as many tokens as the longest that is read with it.
     """
