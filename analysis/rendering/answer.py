@@ -247,6 +247,7 @@ def _describe_power(findings: Sequence[Finding], sample: Sample) -> str:
     smaller = sample.margin if sample.margin is not None and sample.margin < effect else float(_round(effect / 2, 1))
     growth = sample.variance and required_growth(
         sample.variance.to_difference_variance(),
+        effect,
         smaller,
         sample.seeds,
         sample.queries,

@@ -110,13 +110,14 @@ def required_queries(variance: DifferenceVariance, difference: float, seeds: int
 
 
 def required_growth(
-    variance: DifferenceVariance, difference: float, seeds: int, queries: int, level: float
+    variance: DifferenceVariance, found: float, difference: float, seeds: int, queries: int, level: float
 ) -> tuple[int, int] | None:
-    """Return the seeds and queries, in the proportion of a study, that find a true difference with 80 % power.
+    """Return the seeds and queries, in the proportion of a study, that find a smaller difference with 80 % power.
 
     Args:
-        variance: variances of the paired difference.
-        difference: true difference, in units of the metric.
+        variance: variances of a paired difference. Only their proportion counts: they are scaled to `found`.
+        found: minimum detectable effect of the study.
+        difference: true difference to find, in units of the metric.
         seeds: number of seeds of the study.
         queries: number of its queries.
         level: significance level of one comparison, after correction.
@@ -125,13 +126,14 @@ def required_growth(
         The smallest such numbers. None if they are not larger than the study's, or if a thousand seeds do not suffice.
 
     Example:
-        >>> required_growth(DifferenceVariance(1e-4, 0.01, 0.02), 0.01, seeds=4, queries=500, level=0.05)
-        (16, 2000)
+        >>> required_growth(DifferenceVariance(1e-4, 0.01, 0.02), 0.02, 0.01, seeds=4, queries=500, level=0.05)
+        (10, 1250)
     """
+    own = minimum_detectable_effect(variance.estimate(seeds, queries), level)
 
     def is_enough(number: int) -> bool:
-        found = minimum_detectable_effect(variance.estimate(number, -(-queries * number // seeds)), level)
-        return found is not None and found <= difference
+        effect = minimum_detectable_effect(variance.estimate(number, -(-queries * number // seeds)), level)
+        return own is not None and effect is not None and effect * found <= difference * own
 
     low, high = seeds, _MAX_SEEDS
     if low >= high or is_enough(low) or not is_enough(high):

@@ -90,11 +90,18 @@ def test_no_order_of_seeds_makes_more_seeds_need_more_queries(spread: Difference
 
 def test_a_larger_study_grows_in_proportion_and_is_the_smallest_that_finds_the_difference() -> None:
     variance, level = DifferenceVariance(1e-4, 0.01, 0.02), 0.01
-    found = required_growth(variance, 0.01, 4, 500, level)
+    own = minimum_detectable_effect(variance.estimate(4, 500), level)
+    assert own is not None
+    found = required_growth(variance, own, 0.01, 4, 500, level)
     assert found is not None
     seeds, queries = found
     assert queries == 125 * seeds
     assert minimum_detectable_effect(variance.estimate(seeds, queries), level) <= 0.01
     assert minimum_detectable_effect(variance.estimate(seeds - 1, 125 * (seeds - 1)), level) > 0.01
-    assert required_growth(variance, 0.01, *found, level) is None  # large enough already
-    assert required_growth(variance, 1e-6, 4, 500, level) is None  # a thousand seeds do not suffice
+    tenfold = DifferenceVariance(*(100 * component for component in variance))  # only the proportion counts
+    assert required_growth(tenfold, own, 0.01, 4, 500, level) == found
+    assert required_growth(variance, own, 0.01, 4, 500, level) == required_growth(
+        variance, 2 * own, 0.02, 4, 500, level
+    )
+    assert required_growth(variance, own, own, 4, 500, level) is None  # large enough already
+    assert required_growth(variance, own, 1e-6, 4, 500, level) is None  # a thousand seeds do not suffice
