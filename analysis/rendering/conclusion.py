@@ -54,7 +54,7 @@ def list_warnings(analysis: ReportData) -> list[str]:
     return [
         *map(describe_outlying_run, analysis.outlying_seeds),
         *_describe_weak_baselines(analysis),
-        *(f"{row.system} is incomplete: {row.note}." for row in analysis.table.rows if row.note and not untested),
+        *(f"{r.system} is incomplete: {r.note}." for r in analysis.table.rows if not (r.test or untested)),
     ]
 
 
