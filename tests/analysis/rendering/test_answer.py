@@ -119,11 +119,14 @@ def test_a_null_result_has_the_bounds_of_all_and_what_a_larger_study_needs() -> 
     assert float(said[1]) == pytest.approx(effect, rel=0.06)
     assert float(said[2]) == pytest.approx(effect / 2, rel=0.35)
     assert result.variance
-    seeds, queries, needed = int(said[3]), int(said[4].replace(",", "")), result.variance.to_difference_variance()
-    assert minimum_detectable_effect(needed.estimate(seeds, queries), 0.05 / 3) <= float(said[2])
-    fewer = minimum_detectable_effect(needed.estimate(seeds - 1, queries * (seeds - 1) // seeds), 0.05 / 3)
-    assert fewer is not None
-    assert fewer > 0.97 * float(said[2])
+    seeds, queries, variance = int(said[3]), int(said[4].replace(",", "")), result.variance.to_difference_variance()
+    own = minimum_detectable_effect(variance.estimate(4, 60), 0.05 / 3)
+    larger = minimum_detectable_effect(variance.estimate(seeds, queries), 0.05 / 3)
+    smaller = minimum_detectable_effect(variance.estimate(seeds - 1, 60 * (seeds - 1) // 4), 0.05 / 3)
+    assert own
+    assert larger
+    assert smaller
+    assert larger * effect / own <= float(said[2]) < smaller * effect / own
     assert "This study" not in answer.line
 
 

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
+from analysis.rendering.answer import Answer
 from analysis.rendering.document import Document, render_html
 from analysis.rendering.escaping import Raw, escape_latex, escape_markdown, escape_markdown_cell, render_template
+from analysis.rendering.sections import Fold
 from analysis.tables.section import Section
 from records.suite_plan import SuitePlan
 
@@ -17,11 +19,10 @@ TEXTS = st.text(st.sampled_from("ab1 -.|<>&\"'$%#_{}~^\\[]±ε▲\n/!"), max_siz
 
 
 def _render_page(section: Section) -> str:
-    texts = [section.legend]
+    text = section.legend
     plan = SuitePlan.model_construct(suite=section.title)
-    document = Document(
-        section.title, texts, [(section.title, texts)], [section, section], plan, section.title, texts, links={"y": "x"}
-    )
+    fold = Fold(section.title, [section], [text])
+    document = Document(section.title, Answer(text, section, text), [text], [fold], plan, text, {"y": "x"})
     return render_html(document, {"effects": b""})
 
 
@@ -63,7 +64,7 @@ def test_raw_text_is_printed_as_it_is_and_all_other_text_escaped() -> None:
         "rows": [["-", "x & y"]],
         "environment": "table*",
     }
-    shown = render_template("report.tex.j2", floats=[table], document={"notes": [Raw("50 %")]})
+    shown = render_template("report.tex.j2", floats=[table], document={"warnings": [Raw("50 %")]})
     assert r"\caption{50 \% of a\_b}" in shown
     assert r"\begin{tabular}{l{r}}" in shown
     assert r"a\_b & \textbf{b} \\" in shown
@@ -72,5 +73,5 @@ def test_raw_text_is_printed_as_it_is_and_all_other_text_escaped() -> None:
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:
-    with pytest.raises(UndefinedError, match="conclusions"):
+    with pytest.raises(UndefinedError, match="answer"):
         render_template("report.md.j2", document={"title": "t"})
