@@ -1,9 +1,9 @@
 # The project with the versions of its lock files, and Ray's tools for clusters.
-#   docker build -t ranker-studies .                          # torch for processors
-#   docker build --build-arg TORCH=cu130 -t ranker-studies .  # torch for NVIDIA GPUs, with CUDA 13.0
+#   docker build -t ranker-studies .                               # torch with CUDA, for NVIDIA GPUs
+#   docker build --build-arg TORCH_INDEX=URL -t ranker-studies .   # torch of that index, such as PyTorch's for processors
 #   docker run --shm-size=4g -v "$PWD:/work" ranker-studies ranker-study quick
 FROM python:3.11-slim
-ARG TORCH=cpu
+ARG TORCH_INDEX=""
 
 # KubeRay asks with wget whether a node answers.
 # hadolint ignore=DL3008
@@ -12,7 +12,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends wget && rm -rf 
 
 WORKDIR /app
 COPY requirements.lock requirements-test.lock ./
-RUN pip install --no-cache-dir --only-binary=:all: --extra-index-url "https://download.pytorch.org/whl/$TORCH" \
+RUN pip install --no-cache-dir --only-binary=:all: ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} \
     -r requirements.lock -c requirements-test.lock "ray[default]"
 COPY . .
 RUN pip install --no-cache-dir --no-deps -e .

@@ -36,7 +36,7 @@ _PROBED_BATCHES, _PROBED_PAIRS, _BATCHES_OF_SCORES = 12, 320, (8, 32)
 
 
 class Recipe(NamedTuple):
-    """What is trained.
+    """Settings of the trainings.
 
     Attributes:
         folder: folder with train-SEED.parquet, with rows in the order of training, dev.parquet and test.parquet.

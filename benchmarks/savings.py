@@ -241,7 +241,7 @@ def measure_savings(trial: TrialSpec) -> dict[str, Rates]:
 
 
 class Work(NamedTuple):
-    """What the trials of a study do together.
+    """Work of all trials of a study together.
 
     Attributes:
         trainings: runs that train.

@@ -1,4 +1,4 @@
-"""What the quick study saves: the peer trains on the same pairs, and the plan says how often."""
+"""Savings of the quick study: the peer trains on the same pairs, and the plan says how often."""
 
 from collections.abc import Callable
 from pathlib import Path

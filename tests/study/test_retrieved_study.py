@@ -11,7 +11,7 @@ from rank_bm25 import BM25Okapi
 
 from analysis.export.trec import export_trec
 from analysis.readers.study_reader import read_records
-from analysis.rendering.document import build_document, render_latex, render_markdown, render_text
+from analysis.rendering.document import build_document, render_html, render_markdown
 from analysis.tables.main import ReportData, build_report_data
 from study.config.loader import load_study
 from study.plan.analysis_plan import build_plan, register_plan
@@ -61,7 +61,7 @@ def test_the_tables_say_which_candidates_they_are_of(studies):
     retrieved, sampled = studies["retrieved"], studies["sampled"]
     counts = retrieved.report.results.plan.data["splits"]["test"]
     ceiling = f"R@{DEPTH}, is"
-    for render in (render_text, render_markdown, render_latex):
+    for render in (render_html, render_markdown):
         shown, other = render(build_document(retrieved.report)), render(build_document(sampled.report))
         assert f"the first {DEPTH} documents of bm25 over the whole collection, none added" in shown
         assert "sampled, the relevant documents among them" in other
@@ -151,5 +151,5 @@ def test_a_preview_says_which_candidates_will_be_evaluated(tmp_path):
 
 def test_a_sampled_study_has_no_table_of_retrieval(studies):
     assert studies["sampled"].report.by_retrieval_metric is None
-    assert "Metrics of retrieval" not in render_text(build_document(studies["sampled"].report))
-    assert "Metrics of retrieval" in render_text(build_document(studies["retrieved"].report))
+    assert "Metrics of retrieval" not in render_markdown(build_document(studies["sampled"].report))
+    assert "Metrics of retrieval" in render_markdown(build_document(studies["retrieved"].report))

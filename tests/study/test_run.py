@@ -41,6 +41,6 @@ def test_sweeps_are_written_where_the_command_is_run_unless_it_says_where(tmp_pa
     for arguments, folder in (((), "sweeps"), (("there/too",), "there/too")):
         result = call("study.run", tmp_path, "quick", "--export-sweep", *arguments)
         assert result.returncode == 0, result.stderr
-        files = [f"{folder}/{name}.yaml" for name in ("ls", "t-ls", "wsls", "t-wsls")]
+        files = [f"{folder}/{name}.yaml" for name in ("ls", "t-ls", "wsls", "t-wsls", "kl")]
         assert result.stdout.splitlines() == files
         assert all((tmp_path / file).is_file() for file in files)

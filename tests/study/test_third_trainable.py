@@ -15,7 +15,7 @@ from ray.tune.experiment import Trial
 
 from analysis.export import wandb_summary as findings
 from analysis.readers.study_reader import read_records
-from analysis.rendering.sections import build_main_section
+from analysis.rendering.sections import build_system_section
 from analysis.tables.main import build_report_data
 from records import run_record as record
 from study.config.loader import load_study
@@ -128,7 +128,7 @@ def test_the_comparisons_are_those_of_its_own_systems(done):
 
 
 def test_the_table_tells_its_own_hyperparameters(done):
-    _, header, rows, *_ = build_main_section(build_report_data(read_records(done.study.folder)))
+    _, header, rows, *_ = build_system_section(build_report_data(read_records(done.study.folder)))
     assert header[:4] == ["system", "softness", "switch", "further settings"]
     told = {row[0]: row[1:4] for row in rows}
     assert told["HARD"] in (["-", "-", "learning rate 0.3"], ["-", "-", "learning rate 0.5"])

@@ -120,11 +120,11 @@ def write_text_option(
         UserError: the file cannot be written, is an input, or exists and this command did not write it.
     """
 
-    def write() -> None:
+    def write_text() -> None:
         with write_atomically(path) as temporary:
             temporary.write_text(text, "utf-8")
 
-    _write_option(option, path, write, is_own, inputs)
+    _write_option(option, path, write_text, is_own, inputs)
 
 
 def _write_option(

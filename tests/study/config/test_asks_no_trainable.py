@@ -15,7 +15,12 @@ MODULES.append(ROOT / "search_spaces" / "search.py")
 ALL = [get_study_type(name) for name in STUDY_TYPES]
 ENGLISH = {"weight", "multiple"}
 STRENGTHS = {name for own in ALL for name in own.defaults} - ENGLISH
-KNOWN = {"records/plan.py", "analysis/figures/__init__.py", "analysis/rendering/escaping.py"}
+KNOWN = {
+    "records/plan.py",
+    "analysis/figures/__init__.py",
+    "analysis/rendering/escaping.py",
+    "analysis/rendering/sections.py",
+}
 """What plans have that name no hyperparameters, and its symbol; names of the figures' files; TeX's own name."""
 
 
