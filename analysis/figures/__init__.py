@@ -54,8 +54,8 @@ FIGURES: dict[str, Callable[[ReportData], Any]] = {
 FIGURE_FILES = [f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")]
 """Files that `draw_figures` may write."""
 CAPTIONS = {
-    "effects": "Differences with their intervals, which hold for all comparisons at once. Grey: the margin within "
-    "which differences do not matter, if one is declared.",
+    "effects": "Differences with their intervals, which hold for all comparisons at once. A grey band is the declared "
+    "margin: smaller differences do not matter.",
     "compared": "One system for each value of a hyperparameter, chosen over the other hyperparameters, on the test "
     "split: mean over seeds with its 95 % interval. Dashed: the baseline.",
     "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by "

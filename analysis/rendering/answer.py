@@ -108,9 +108,9 @@ def build_answer(findings: Sequence[Finding], scores: Mapping[str, Score | None]
         scores: mean and standard deviation over seeds of every system, None if it is incomplete.
         sample: what the findings are from.
     """
-    power = _describe_power(findings, sample)
     sentence = write_sentence(findings, sample)
     is_open = any(f.verdict == "undecided" for f in findings)
+    power = _describe_power(findings, sample, is_open)
     about = join_with_and(list(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target)) or ["nothing yet"])
     counts = [f"{sample.queries:,} {sample.split}{adapt_to_unit('queries', sample.unit)}"] * (sample.queries > 1)
     counts += [sample.seed_words or _count(sample.seeds, "seed")]
@@ -127,7 +127,8 @@ def write_sentence(findings: Sequence[Finding], sample: Sample) -> str:
     by_verdict: dict[str, list[Finding]] = {}
     for f in findings:
         by_verdict.setdefault(f.verdict, []).append(f)
-    parts = [_describe_decided(verdict, by_verdict.get(verdict, [])) for verdict in ("better", "worse")]
+    level = f"{100 * (1 - sample.alpha):g} % interval"
+    parts = [_describe_decided(verdict, by_verdict.get(verdict, []), level) for verdict in ("better", "worse")]
     parts += [
         f"{title} {baseline}{words}: {_list_names(f.name for f in own)}."
         for verdict, title, words in (
@@ -187,24 +188,24 @@ def _build_table(findings: Sequence[Finding], scores: Mapping[str, Score | None]
     return Section("Result", header, rows, "", label="main")
 
 
-def _describe_decided(verdict: str, own: Sequence[Finding]) -> str:
+def _describe_decided(verdict: str, own: Sequence[Finding], level: str) -> str:
     parts = []
     for baseline, group in _group(own).items():
         sizes = [f"{f.name} by {_describe_size(f)}" for f in group[:_MAX_NAMED]]
         if len(group) == 1:
-            parts.append(f"{group[0].name} is {verdict} than {baseline} by {_describe_size(group[0])}.")
+            parts.append(f"{group[0].name} is {verdict} than {baseline} by {_describe_size(group[0], f'{level} ')}.")
         else:
             more = f" and {len(group) - _MAX_NAMED} more" if len(group) > _MAX_NAMED else ""
-            parts.append(f"{verdict.capitalize()} than {baseline}: {', '.join(sizes)}{more}.")
+            parts.append(f"{verdict.capitalize()} than {baseline}, with {level}s: {', '.join(sizes)}{more}.")
     return " ".join(parts)
 
 
-def _describe_size(f: Finding) -> str:
+def _describe_size(f: Finding, level: str = "") -> str:
     """Return the size of a difference, and its bounds in the same direction."""
     difference = f.difference or 0.0
     sign = 1 if difference > 0 else -1
     bounds = sorted(sign * bound for bound in f.interval) if f.interval else []
-    return f"{abs(difference):.4f}" + (f" ({bounds[0]:.4f} to {bounds[1]:.4f})" if bounds else "")
+    return f"{abs(difference):.4f}" + (f" ({level}{bounds[0]:.4f} to {bounds[1]:.4f})" if bounds else "")
 
 
 def _describe_undecided(own: Sequence[Finding], sample: Sample) -> str:
@@ -235,23 +236,27 @@ def _describe_undecided(own: Sequence[Finding], sample: Sample) -> str:
     )
 
 
-def _describe_power(findings: Sequence[Finding], sample: Sample) -> str:
-    """Say what difference the study finds, and how large a study would find a smaller one; empty if it is not known."""
+def _describe_power(findings: Sequence[Finding], sample: Sample, is_open: bool) -> str:
+    """Say what difference the study can detect, empty if it is not known; if one is open, what a smaller one takes."""
     effects = [f.detectable for f in findings if f.detectable is not None]
     if not effects:
         return ""
     effect = median(effects)
     if sample.largest is not None and effect >= sample.largest:
         return f"This study has less than {_POWER} power even for the largest possible difference."
-    found = f"This study finds differences of about {_round(effect, 2)} with {_POWER} power"
+    found = f"This study can detect differences of about {_round(effect, 2)} with {_POWER} power"
     smaller = sample.margin if sample.margin is not None and sample.margin < effect else float(_round(effect / 2, 1))
-    growth = sample.variance and required_growth(
-        sample.variance.to_difference_variance(),
-        effect,
-        smaller,
-        sample.seeds,
-        sample.queries,
-        sample.alpha / sample.comparisons,
+    growth = (
+        is_open
+        and sample.variance
+        and required_growth(
+            sample.variance.to_difference_variance(),
+            effect,
+            smaller,
+            sample.seeds,
+            sample.queries,
+            sample.alpha / sample.comparisons,
+        )
     )
     if not growth:
         return f"{found}."

@@ -66,10 +66,12 @@ def _describe_seeds(analysis: ReportData) -> str:
     noun = "seed" + "s" * (len(seeds) != 1)
     if not reused:
         return f"{len(seeds)} fresh {noun}, which no choice has seen{look}"
-    which = "those of the search" if reused == len(seeds) else f"{reused} of them those of the search"
+    which = "" if reused == len(seeds) else f", {reused} of them those of the search"
     what = describe_dev_choice(plan, analysis.configurations)
-    luck = f", which chose the {what} by {plan.search_split} scores: part of a gain may be luck" if what else ""
-    return f"{len(seeds)} {noun}, {which}{luck or ', by which nothing was chosen'}{look}"
+    if not what:
+        return f"{len(seeds)} {noun}{which}, by which nothing was chosen{look}"
+    luck = f"Their {plan.search_split} scores chose the {what}: part of a gain may be luck"
+    return f"{len(seeds)} {noun}{which}{look}. {luck}"
 
 
 def _describe_weak_baselines(analysis: ReportData) -> list[str]:

@@ -55,8 +55,8 @@ def test_better_and_worse_have_the_size_of_the_gain_or_loss_and_its_bounds() -> 
     answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "T-LS": -0.1}))
     (gain, *up), (loss, *down) = bounds(result, "LS"), bounds(result, "T-LS")
     assert answer.sentence == (
-        f"LS is better than BERT by {gain:.4f} ({up[0]:.4f} to {up[1]:.4f}). "
-        f"T-LS is worse than BERT by {-loss:.4f} ({-down[1]:.4f} to {-down[0]:.4f})."
+        f"LS is better than BERT by {gain:.4f} (95 % interval {up[0]:.4f} to {up[1]:.4f}). "
+        f"T-LS is worse than BERT by {-loss:.4f} (95 % interval {-down[1]:.4f} to {-down[0]:.4f})."
     )
     assert gain > 0 > loss
 
@@ -68,7 +68,7 @@ def test_several_better_systems_are_one_list() -> None:
         for name in ("LS", "T-LS")
         for mean, low, high in [bounds(result, name)]
     ]
-    assert answer.sentence == f"Better than BERT: {', '.join(parts)}."
+    assert answer.sentence == f"Better than BERT, with 95 % intervals: {', '.join(parts)}."
 
 
 def test_more_than_six_are_counted() -> None:
@@ -81,7 +81,7 @@ def test_where_smaller_is_better_the_verdicts_turn_and_the_table_says_so() -> No
     answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "WSLS": 0.0}), less_is_better=True)
     mean, low, high = bounds(result, "LS")
     assert answer.sentence.startswith(
-        f"LS is worse than BERT by {mean:.4f} ({low:.4f} to {high:.4f}). Undecided for WSLS"
+        f"LS is worse than BERT by {mean:.4f} (95 % interval {low:.4f} to {high:.4f}). Undecided for WSLS"
     )
     assert "lower is better)." in answer.sentence
     assert answer.table.header[1] == "value ± sd, lower is better"
@@ -111,7 +111,7 @@ def test_a_null_result_has_the_bounds_of_all_and_what_a_larger_study_needs() -> 
         f"{low:+.4f} to {high:+.4f} (95 % bounds for all 3 comparisons)."
     )
     pattern = (
-        r"finds differences of about (\S+) with 80 % power; (\S+) would take about (\d+) seeds and (\S+) queries\."
+        r"can detect differences of about (\S+) with 80 % power; (\S+) would take about (\d+) seeds and (\S+) queries\."
     )
     said = re.fullmatch(pattern, rest)
     assert said
@@ -149,8 +149,8 @@ def test_one_undecided_system_has_its_own_bounds_behind_the_decided_ones() -> No
 def test_baselines_are_named_where_there_are_several() -> None:
     answer, _ = ask(draw({"BERT": 0.0, "LS": 0.0, "T-LS": 0.1, "WSLS": 0.1}), ("BERT", "LS"))
     assert answer.table.header[1] == "versus"
-    assert "Better than BERT: T-LS by " in answer.sentence
-    assert "Better than LS: T-LS by " in answer.sentence
+    assert "Better than BERT, with 95 % intervals: T-LS by " in answer.sentence
+    assert "Better than LS, with 95 % intervals: T-LS by " in answer.sentence
     undecided, _ = ask(draw(dict.fromkeys(GAINS, 0.0)), ("BERT", "LS"))
     assert undecided.sentence.startswith(
         "Undecided for T-LS and WSLS with BERT; T-LS and WSLS with LS: each true difference can be anything from "
@@ -228,7 +228,9 @@ def test_the_sentence_of_a_study_is_about_its_headline_and_its_table_has_the_ref
     analysis = analyse(tmp_path, study_runs(SEEDS, grid=False), seeds=[*SEEDS], margin=0.9)
     answer, c = answer_study(analysis), get_comparison(analysis, "T-WSLS", "BERT")
     assert c.interval
-    said = f"T-WSLS is better than BERT by {c.difference:.4f} ({c.interval[0]:.4f} to {c.interval[1]:.4f})."
+    said = (
+        f"T-WSLS is better than BERT by {c.difference:.4f} (95 % interval {c.interval[0]:.4f} to {c.interval[1]:.4f})."
+    )
     assert answer.sentence.startswith(said)
     assert "Equivalent to BERT within 0.9: LS, T-LS and WSLS." in answer.sentence
     assert [row[0] for row in answer.table.rows] == [
@@ -250,12 +252,8 @@ def test_the_sentence_of_a_study_is_about_its_headline_and_its_table_has_the_ref
 @pytest.mark.parametrize(
     ("fresh", "grid", "said"),
     [
-        ((), False, "4 seeds, those of the search, by which nothing was chosen."),
-        (
-            (),
-            True,
-            "4 seeds, those of the search, which chose the configurations by dev scores: part of a gain may be luck.",
-        ),
+        ((), False, "4 seeds, by which nothing was chosen."),
+        ((), True, "4 seeds. Their dev scores chose the configurations: part of a gain may be luck."),
         ((11, 12), False, "2 fresh seeds, which no choice has seen."),
         ((1, 11), False, "2 seeds, 1 of them those of the search, by which nothing was chosen."),
     ],
@@ -305,7 +303,8 @@ def test_a_metric_of_positions_is_better_where_it_is_lower(tmp_path: Path) -> No
     assert c.difference < 0
     assert c.interval
     assert write_conclusion(analysis).startswith(
-        f"T-WSLS is better than BERT by {-c.difference:.4f} ({-c.interval[1]:.4f} to {-c.interval[0]:.4f})."
+        f"T-WSLS is better than BERT by {-c.difference:.4f} "
+        f"(95 % interval {-c.interval[1]:.4f} to {-c.interval[0]:.4f})."
     )
     assert "position ± sd, lower is better" in answer_study(analysis).table.header
 

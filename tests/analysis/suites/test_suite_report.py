@@ -40,7 +40,7 @@ def data(folder: Path) -> SuiteData:
 def test_the_command_writes_the_joint_report(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([str(folder), "--output", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("Better than BERT: T-WSLS (BM25) by ")
+    assert printed.startswith("Better than BERT, with 95 % intervals: T-WSLS (BM25) by ")
     assert printed.splitlines()[-1] == f"All else: {tmp_path / 'out' / 'report.html'}"
     assert report.main([str(folder)]) == 0  # in the suite's folder the page has links to the reports of the studies
     page = (folder / "report" / "report.html").read_text()
