@@ -105,6 +105,6 @@ def render_text(document: Document, page: Path | None = None) -> str:
         page: the report's page, which the last line names.
     """
     sentence, table, line = document.answer
-    lines = [line, *document.warnings, *([f"All else: {page}"] if page else [])]
-    head, *tail = (textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (sentence, *lines))
-    return "\n".join([head, format_terminal_table(table.header, table.rows), *tail])
+    head, *tail = (textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (sentence, line, *document.warnings))
+    last = [f"All else: {page}"] if page else []  # in one line, however long the path
+    return "\n".join([head, format_terminal_table(table.header, table.rows), *tail, *last])
