@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -338,7 +338,7 @@ def show_recalls(rounds: Sequence[Round], ours: Ours) -> None:
 
 def describe(values: Sequence[float]) -> str:
     """Mean, standard deviation and number."""
-    return f"{fmean(values):.4f} ± {stdev(values):.4f} ({len(values)} runs)"
+    return f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f} ({len(values)} runs)"
 
 
 def show_ratio(work: Work, peer: Sequence[Total], ours: Ours) -> None:
