@@ -19,7 +19,8 @@ from types import FrameType
 from typing import NoReturn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PACKAGES = {"": ("pydantic",), "train": ("pydantic", "torch", "transformers", "ray", "optuna", "wandb")}
+_BASE = ("pydantic", "pandas", "pyarrow", "scipy")
+_PACKAGES = {"": _BASE, "train": (*_BASE, "torch", "transformers", "ray", "optuna", "wandb")}
 """Packages by which an installation of the project, and of its extra, is known."""
 _GRACE = 8.0
 """Seconds to unwind. Containers are killed 10 seconds after SIGTERM, Slurm jobs after 30."""
