@@ -117,7 +117,7 @@ def test_the_words_are_of_pairs(report: Report) -> None:
         assert "W/T/L" not in text
         assert "Sentence pairs of dev: 115 of 2 sets; test: 200 of 3 sets, 190 of them distinct" in text + table
     c = next(c for c in report.analysis.comparisons if c.verdict == "better" and c.metric == "STS")
-    size = f"{c.difference:.4f} ({c.interval[0]:.4f} to {c.interval[1]:.4f})"
+    size = f"{c.difference:.4f} (95 % interval {c.interval[0]:.4f} to {c.interval[1]:.4f})"
     assert f"{c.system} is better than {c.baseline} by {size}." in report.conclusion
 
 
