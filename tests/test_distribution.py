@@ -121,7 +121,7 @@ def test_the_steps_of_the_image_install_the_study_and_the_tools_for_clusters(tmp
     venv.create(tmp_path / ".venv", with_pip=True)
     variables = environment(PATH=f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}")
     variables.pop("PYTHONPATH", None)
-    variables["TORCH_INDEX"] = (tmp_path / "index").as_uri()
+    variables["PIP_EXTRA_INDEX_URL"] = (tmp_path / "index").as_uri()
     for step in filter(lambda step: step.startswith("pip"), read_steps("RUN")):
         subprocess.run(["bash", "-c", step], cwd=tmp_path / "app", env=variables, check=True, timeout=2400)
     (started,) = map(json.loads, read_steps("CMD"))

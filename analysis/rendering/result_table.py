@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from analysis.checks.collapsed_seeds import describe_outlying_run
@@ -15,7 +16,7 @@ from analysis.rendering.cells import format_p_value, format_terminal_table
 from analysis.rendering.document import Document, render_markdown, render_text
 from analysis.stats.comparison import Comparison, ComparisonSettings
 from analysis.stats.outlying_runs import OutlyingRun
-from analysis.stats.paired_tests import estimate_interval
+from analysis.stats.paired_tests import differences_or_none, estimate_interval
 from analysis.stats.permutation_tests import smallest_p
 from analysis.stats.variance_components import VarianceComponents
 
@@ -122,6 +123,12 @@ def _list_notes(result: ComparisonResult) -> list[str]:
         for c in comparisons
         if c.target == "queries" and all(_has_several_seeds(scores, name) for name in (c.system, c.baseline))
     ]
+    exact = [
+        f"{c.system} over {c.baseline}: all differences agree exactly, so their spread is not known; half of the "
+        "difference counts as standard deviation"
+        for c in comparisons
+        if c.target in ("queries", "seeds") and c.difference and _agree_exactly(scores, c)
+    ]
     tests = [
         f"{c.system} over {c.baseline}, {name}{over}: {_format_free_test(c, name, level)}"
         for c in comparisons
@@ -131,6 +138,7 @@ def _list_notes(result: ComparisonResult) -> list[str]:
         *map(describe_outlying_run, result.outlying),
         *(f"not compared: {fault}" for fault in result.missing),
         *copies,
+        *exact,
         *filter(None, [describe_pooling(comparisons, result.settings.seeds)]),
         *tests,
     ]
@@ -141,6 +149,11 @@ def _format_free_test(c: Comparison, name: str, level: float) -> str:
     test = c.targets["seeds"] or c.targets["queries"]
     reach = smallest_p(name, round(test.df) + 1) if test else 0.0
     return format_p_value(c.distribution_free[name]) + (f", cannot reach {level:.4g}" if reach > level else "")
+
+
+def _agree_exactly(scores: ScoreTable, c: Comparison) -> bool:
+    d = differences_or_none(scores.get_complete_scores(c.system), scores.get_complete_scores(c.baseline))
+    return d is not None and not np.ptp(d)
 
 
 def _has_several_seeds(scores: ScoreTable, name: str) -> bool:

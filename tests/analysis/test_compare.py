@@ -296,6 +296,8 @@ def test_two_seeds_that_agree_exactly_decide_nothing_and_a_variant_that_does_not
     low, high = b["interval"]
     assert low < -0.1 < 0 < high
     printed = capsys.readouterr().out
+    assert "B over A: all differences agree exactly, so their spread is not known" in " ".join(printed.split())
+    assert printed.count("agree exactly") == 1
     assert printed.count("all values are equal") == 1
     assert "Equal in every value to A: same." in printed
 
