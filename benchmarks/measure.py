@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -62,6 +63,12 @@ def in_turn(measures: Sequence[Measure]) -> Measure:
     """
     following = itertools.cycle(measures)
     return lambda: next(following)()
+
+
+def run_apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a process of its own; it and what it takes can be pickled."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 @contextmanager

@@ -43,6 +43,7 @@ class Recipe(NamedTuple):
         model: folder of the weights.
         layers: layers that are kept.
         frozen: of these, the first ones that are not trained; nor are the embeddings.
+        max_length: tokens of a pair, at most.
         arguments: arguments of training.
         evaluations: evaluations of dev in a training.
         strengths: strengths of label smoothing to choose from.

@@ -5,17 +5,15 @@ The texts are made up, the preparation is the real one. What depends on the pass
 python -m benchmarks.preparation
 """
 
-import multiprocessing
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from benchmarks.measure import run_apart
 from trainables.data.ranking_preparation import prepare_data
 from trainables.data.ranking_tokens import tokenize_pairs
 from trainables.data.tasks import msmarco
@@ -86,18 +84,13 @@ def prepare(sources: Path, cache: Path) -> dict[str, float]:
     return found
 
 
-def _run_alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *arguments).result()
-
-
 def measure(count: int) -> dict[str, float]:
     """Return what preparing so many passages costs."""
     with tempfile.TemporaryDirectory() as place:
         sources = Path(place, "sources")
         sources.mkdir()
-        _run_alone(write_collection, sources, count)
-        found: dict[str, float] = _run_alone(prepare, sources, Path(place, "cache"))
+        run_apart(write_collection, sources, count)
+        found: dict[str, float] = run_apart(prepare, sources, Path(place, "cache"))
         return found
 
 

@@ -110,7 +110,7 @@ def test_a_search_of_the_peer_trains_and_tests_each_seed(recipe: Any, tmp_path: 
 
 @pytest.mark.slow
 def test_what_is_switched_off_changes_the_cost_alone(trial: Any) -> None:
-    from benchmarks.savings import _SAVINGS, FrozenEachTime, measure_engine
+    from benchmarks.engine_savings import SWITCHES, FrozenEachTime, measure_engine
     from trainables.rankers.ranker_run import RankerData
     from trainables.rankers.ranker_trainer import RankerTrainer
     from trainables.training.frozen_features import InMemoryFeatures
@@ -123,13 +123,14 @@ def test_what_is_switched_off_changes_the_cost_alone(trial: Any) -> None:
     np.testing.assert_allclose(*scores, atol=1e-5)
     padded = FrozenEachTime(data.tokens, model, is_packed=False).read(rows)
     assert padded.lengths.tolist() == [data.lengths[rows].max()] * len(rows)
-    for switches in _SAVINGS.values():
+    for switches in SWITCHES.values():
         assert min(measure_engine(trial, *switches, batches=2)) > 0
 
 
 def test_the_work_is_that_of_the_plan(world: "World", made: Any, trial: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.engine_savings import Rates
     from benchmarks.peer_study import Outcome, Round
-    from benchmarks.savings import Rates, count_work, derive, extrapolate
+    from benchmarks.savings import count_work, derive, extrapolate
     from trainables.rankers.ranker_run import RankerData
 
     monkeypatch.syspath_prepend(world.cache.parent / "site")
