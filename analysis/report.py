@@ -25,7 +25,6 @@ from typing import TextIO
 import pandas as pd
 
 from analysis import figures
-from analysis.comparisons.result import build_comparisons_frame
 from analysis.data.study_results import Results
 from analysis.export import optuna as optuna_file
 from analysis.export.report_folder import PAGE, stage_report
@@ -36,7 +35,7 @@ from analysis.rendering.document import build_document, render_html, render_late
 from analysis.rendering.escaping import render_csv
 from analysis.suites.suite_report import SuiteReport, write_suite_report
 from analysis.suites.suite_results import is_suite_folder, open_suite
-from analysis.tables.frames import build_runs_frame, build_scores_frame, build_systems_frame
+from analysis.tables.frames import build_comparisons_frame, build_runs_frame, build_scores_frame, build_systems_frame
 from analysis.tables.main import ReportData, build_report_data
 from trainables.utils.cli import Parser, format_error, print_escaped, report_errors
 from trainables.utils.errors import UserError
@@ -72,7 +71,7 @@ class Report:
 
     @property
     def comparisons(self) -> pd.DataFrame:
-        """Every comparison; see `analysis.comparisons.result.build_comparisons_frame`."""
+        """Every comparison; see `analysis.tables.frames.build_comparisons_frame`."""
         return _build_comparisons_frame(self.analysis)
 
     @property
@@ -114,7 +113,7 @@ def write_report(results: Results, folder: Path) -> Report:
             "comparisons.csv": render_csv(_build_comparisons_frame(analysis)),
             "systems.csv": render_csv(build_systems_frame(analysis)),
             "results.csv": render_csv(build_runs_frame(analysis)),
-            "report.html": render_html(document, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
+            PAGE: render_html(document, {name: (staging / f"{name}.svg").read_bytes() for name in names}),
         }
         if analysis.strata:
             texts[_STRATA] = render_csv(analysis.strata.to_frame())

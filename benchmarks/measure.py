@@ -66,7 +66,7 @@ def in_turn(measures: Sequence[Measure]) -> Measure:
 
 
 def run_apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a process of its own; it and what it takes can be pickled."""
+    """Return what a function returns in a process of its own; it and its arguments can be pickled."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences, vary_over_seeds
-from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Bools, Floats
 
 MIN_SYSTEMS = 3
@@ -43,9 +42,7 @@ class RankedSystem(NamedTuple):
         return [self.system, f"{self.mean:.4f}", rank, self.letters]
 
 
-def rank_systems(
-    values: Mapping[str, Floats], settings: ComparisonSettings, metric: str = "", is_correlation: bool = False
-) -> list[RankedSystem]:
+def rank_systems(values: Mapping[str, Floats], settings: ComparisonSettings) -> list[RankedSystem]:
     """Compare all pairs of systems and return the systems in order of their means, the best first.
 
     All rank intervals hold at once at 1 - alpha. Only systems with complete scores are ranked. With fewer than three,
@@ -54,8 +51,6 @@ def rank_systems(
     Args:
         values: (seeds, queries) metric of each complete system, or (1, queries) of a system without seeds.
         settings: settings of the comparisons. Pairs are always corrected by Bonferroni.
-        metric: name of the metric.
-        is_correlation: True if the values are pseudo-values of a correlation.
 
     References:
         Al Mohamad, Goeman and van Zwet, Simultaneous confidence intervals for ranks with application to ranking
@@ -71,9 +66,9 @@ def rank_systems(
     """
     if len(values) < MIN_SYSTEMS:
         return []
-    sign = -1 if settings.less_is_better or metric in LOWER_IS_BETTER else 1
+    sign = -1 if settings.less_is_better else 1
     names = sorted(values, key=lambda name: -sign * float(values[name].mean()))
-    compared = _compare_pairs(values, names, settings, metric, is_correlation)
+    compared = _compare_pairs(values, names, settings)
     better = np.zeros((len(names), len(names)), dtype=bool)
     place = {name: index for index, name in enumerate(names)}
     for c in compared:
@@ -146,15 +141,14 @@ def describe_ranks(systems: int, alpha: float) -> str:
 
 
 def _compare_pairs(
-    values: Mapping[str, Floats], names: Sequence[str], settings: ComparisonSettings, metric: str, is_correlation: bool
+    values: Mapping[str, Floats], names: Sequence[str], settings: ComparisonSettings
 ) -> list[Comparison]:
     pairs = list(combinations(names, 2))
     family = ComparisonFamily(
         "groups",
         "",
-        metric,
+        "",
         [(first, second, differences(values[first], values[second])) for first, second in pairs],
-        is_correlation=is_correlation,
         poolable=[vary_over_seeds(values[first], values[second]) for first, second in pairs],
     )
     how = ComparisonSettings(settings.alpha, less_is_better=settings.less_is_better, seeds=settings.seeds)

@@ -74,7 +74,6 @@ def subplots(
     rows: int = 1,
     sharex: bool = False,
     sharey: bool = False,
-    heights: Sequence[float] | None = None,
 ) -> tuple[Any, Sequence[Any]]:
     """Return a figure of `size` inches and its panels, row by row.
 
@@ -84,14 +83,11 @@ def subplots(
         rows: number of rows.
         sharex: True if all panels have the same x axis.
         sharey: True if all panels have the same y axis.
-        heights: relative heights of the rows. If None, all are equal.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    return figure, list(
-        np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey, height_ratios=heights))
-    )
+    return figure, list(np.ravel(figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)))
 
 
 def make_panels(

@@ -1,14 +1,14 @@
 """The first screen of a report: one sentence, one table and one line, for a study, a suite or a table of scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis.data.configurations import Score, format_score
 from analysis.rendering.cells import format_interval
-from analysis.stats.comparison import SCOPES, Comparison, Target
+from analysis.stats.comparison import Comparison, Target, limit_verdict
 from analysis.stats.power import POWER, required_growth
 from analysis.stats.variance_components import VarianceComponents
 from analysis.tables.section import Section
@@ -52,8 +52,7 @@ class Finding(NamedTuple):
         """Return difference, interval and verdict for a table; the verdict says what it is limited to."""
         if self.difference is None:
             return ["incomplete", "-", self.verdict]
-        scope = SCOPES.get(self.target or "", "") if self.verdict in ("better", "worse", "equivalent") else ""
-        verdict = self.verdict + scope + " (exploratory)" * self.is_late
+        verdict = limit_verdict(self.verdict, self.target) + " (exploratory)" * self.is_late
         return [f"{self.difference:+.4f}", format_interval(self.interval), verdict]
 
 
@@ -63,8 +62,8 @@ class Sample:
 
     Attributes:
         metric: name of the metric; empty if the findings have different ones, which have no common bounds.
-        seeds: number of seeds.
-        queries: number of queries.
+        seeds: number of seeds. 0 if the findings are of several studies.
+        queries: number of queries. 0 if the findings are of several studies.
         comparisons: number of comparisons that are corrected together.
         alpha: level of all of them.
         correction: correction that decides.
@@ -72,7 +71,7 @@ class Sample:
         lower_is_better: True if smaller values are better.
         largest: largest possible difference. None if it is not known.
         unit: unit of the statistics: query or pair.
-        split: name of the split with a space behind it, or empty.
+        split: name of the split, or empty.
         seed_words: seeds in words, if more is known than their number.
         variance: variance components for planning. None if they are not known.
     """
@@ -90,6 +89,11 @@ class Sample:
     split: str = ""
     seed_words: str = ""
     variance: VarianceComponents | None = None
+
+    @property
+    def confidence(self) -> str:
+        """Confidence of the intervals in percent."""
+        return f"{100 * (1 - self.alpha):g} %"
 
 
 class Answer(NamedTuple):
@@ -112,8 +116,8 @@ def build_answer(findings: Sequence[Finding], scores: Mapping[str, Score | None]
     is_open = any(f.verdict == "undecided" for f in findings)
     power = _describe_power(findings, sample, is_open)
     about = join_with_and(list(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target)) or ["nothing yet"])
-    counts = [f"{sample.queries:,} {sample.split}{adapt_to_unit('queries', sample.unit)}"] * (sample.queries > 1)
-    counts += [sample.seed_words or _count(sample.seeds, "seed")]
+    queries = _join([f"{sample.queries:,}", sample.split, adapt_to_unit("queries", sample.unit)])
+    counts = [queries] * (sample.queries > 1) + [sample.seed_words or _count(sample.seeds, "seed")]
     line = f"Tested for {adapt_to_unit(about, sample.unit)}, with {' and '.join(counts)}. {describe_correction(sample)}"
     parts = [sentence, power] if is_open else [sentence]
     rest = [line, _describe_one_sided(findings, sample)] + ([] if is_open else [power])
@@ -127,7 +131,7 @@ def write_sentence(findings: Sequence[Finding], sample: Sample) -> str:
     by_verdict: dict[str, list[Finding]] = {}
     for f in findings:
         by_verdict.setdefault(f.verdict, []).append(f)
-    level = f"{100 * (1 - sample.alpha):g} % interval"
+    level = f"{sample.confidence} interval"
     parts = [_describe_decided(verdict, by_verdict.get(verdict, []), level) for verdict in ("better", "worse")]
     parts += [
         f"{title} {baseline}{words}: {_list_names(f.name for f in own)}."
@@ -160,8 +164,8 @@ def describe_correction(sample: Sample) -> str:
 
 def _describe_one_sided(findings: Sequence[Finding], sample: Sample) -> str:
     """Say why an interval reaches beyond the margin although the verdict is equivalent, if one does."""
-    beyond = [f for f in findings if f.verdict == "equivalent" and f.interval and sample.margin]
-    if not any(max(map(abs, f.interval or ())) > (sample.margin or 0) for f in beyond):
+    intervals = [f.interval for f in findings if f.verdict == "equivalent" and f.interval]
+    if sample.margin is None or not any(max(map(abs, interval)) > sample.margin for interval in intervals):
         return ""
     return "Equivalence has one-sided tests, so an interval may reach a little beyond the margin."
 
@@ -180,8 +184,8 @@ def _build_table(findings: Sequence[Finding], scores: Mapping[str, Score | None]
     ]  # fmt: skip
     spread = " ± sd" if any(score and score[1] is not None for score in scores.values()) else ""
     direction = ", lower is better" if sample.lower_is_better else ""
-    level = f"{100 * (1 - sample.alpha):g} % interval"
-    header = ["system", "versus", f"{sample.metric}{spread}{direction}", "difference", level, "verdict"]
+    measured = f"{sample.metric}{spread}{direction}"
+    header = ["system", "versus", measured, "difference", f"{sample.confidence} interval", "verdict"]
     if len({*baselines}) == 1:
         for row in (header, *rows):
             del row[1]
@@ -195,8 +199,8 @@ def _describe_decided(verdict: str, own: Sequence[Finding], level: str) -> str:
         if len(group) == 1:
             parts.append(f"{group[0].name} is {verdict} than {baseline} by {_describe_size(group[0], f'{level} ')}.")
         else:
-            more = f" and {len(group) - _MAX_NAMED} more" if len(group) > _MAX_NAMED else ""
-            parts.append(f"{verdict.capitalize()} than {baseline}, with {level}s: {', '.join(sizes)}{more}.")
+            named = ", ".join(sizes) + _count_rest(group)
+            parts.append(f"{verdict.capitalize()} than {baseline}, with {level}s: {named}.")
     return " ".join(parts)
 
 
@@ -217,13 +221,11 @@ def _describe_undecided(own: Sequence[Finding], sample: Sample) -> str:
         names, place = _list_names(f.name for f in own), f" from {own[0].baseline}"
     else:
         pairs = tuple((f.name, f.baseline) for f in own)
-        shown = PlannedFamily(name="", comparisons=pairs[:_MAX_NAMED]).format_pairs()
-        names, place = shown + (f" and {len(pairs) - _MAX_NAMED} more" if len(pairs) > _MAX_NAMED else ""), ""
+        names, place = PlannedFamily(name="", comparisons=pairs[:_MAX_NAMED]).format_pairs() + _count_rest(pairs), ""
     if not sample.metric:
         return f"Undecided for {names}."
-    intervals = [f.interval for f in own if f.interval]
-    low, high = (choose(bound[side] for bound in intervals) if len(intervals) == len(own) else math.nan
-                 for side, choose in ((0, min), (1, max)))  # fmt: skip
+    intervals = [f.interval or (-math.inf, math.inf) for f in own]
+    low, high = min(interval[0] for interval in intervals), max(interval[1] for interval in intervals)
     if not max(-low, high) < (sample.largest or math.inf):
         plural = "s" * (len(own) > 1)
         return f"Undecided for {names}: with so little data nothing bounds the true difference{plural}{place}."
@@ -232,7 +234,7 @@ def _describe_undecided(own: Sequence[Finding], sample: Sample) -> str:
     direction = ", lower is better" * sample.lower_is_better
     return (
         f"Undecided for {names}: {difference}{place} can be anything from {low:+.4f} to {high:+.4f} "
-        f"({100 * (1 - sample.alpha):g} % bounds{number}{direction})."
+        f"({sample.confidence} bounds{number}{direction})."
     )
 
 
@@ -284,11 +286,16 @@ def _group(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
     return groups
 
 
-def _list_names(names: Any) -> str:
+def _list_names(names: Iterable[str]) -> str:
     shown = list(names)
     if len(shown) <= _MAX_NAMED:
         return join_with_and(shown)
-    return f"{', '.join(shown[:_MAX_NAMED])} and {len(shown) - _MAX_NAMED} more"
+    return ", ".join(shown[:_MAX_NAMED]) + _count_rest(shown)
+
+
+def _count_rest(names: Sequence[object]) -> str:
+    """Return how many there are besides the first ones, which the sentence names; empty if none."""
+    return f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
 
 
 def _count(number: int, noun: str) -> str:

@@ -71,9 +71,14 @@ def format_p_value(p: float | None) -> str:
     return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def format_interval(interval: tuple[float, float] | None) -> str:
-    """Format with four decimals, or a dash if there is no interval."""
-    return f"[{interval[0]:+.4f}, {interval[1]:+.4f}]" if interval else "-"
+def format_interval(interval: tuple[float, float] | None, sign: str = "+") -> str:
+    """Format with four decimals, or a dash if there is no interval.
+
+    Args:
+        interval: the bounds.
+        sign: sign option of the number format: "+" for differences, "" for scores.
+    """
+    return f"[{interval[0]:{sign}.4f}, {interval[1]:{sign}.4f}]" if interval else "-"
 
 
 def format_terminal_table(header: list[str], rows: list[list[str]], width: int = 174) -> str:

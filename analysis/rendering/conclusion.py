@@ -10,11 +10,6 @@ from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 
-def write_conclusion(analysis: ReportData) -> str:
-    """State the result of a study's headline comparisons in a few plain sentences."""
-    return answer_study(analysis).sentence
-
-
 def answer_study(analysis: ReportData) -> Answer:
     """Build the first screen of a study; while nothing is tested, its table has the scores on the search split."""
     plan = analysis.results.plan
@@ -42,7 +37,7 @@ def describe_sample(analysis: ReportData) -> Sample:
         lower_is_better=lower_is_better,
         largest=None if lower_is_better else get_measure(plan.metric).max_value,
         unit=plan.unit,
-        split=f"{plan.test_split} ",
+        split=plan.test_split,
         seed_words=_describe_seeds(analysis),
         variance=None if analysis.looks else analysis.variance,
     )
@@ -54,7 +49,7 @@ def list_warnings(analysis: ReportData) -> list[str]:
     return [
         *map(describe_outlying_run, analysis.outlying_seeds),
         *_describe_weak_baselines(analysis),
-        *(f"{r.system} is incomplete: {r.note}." for r in analysis.table.rows if not (r.test or untested)),
+        *(f"{row.fault}." for row in analysis.table.rows if not (row.test or untested)),
     ]
 
 

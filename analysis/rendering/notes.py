@@ -12,8 +12,8 @@ from trainables.text.text_overlap import describe_overlap
 
 def list_search_notes(analysis: ReportData) -> list[str]:
     """List what the search left out or stopped."""
-    results, rows = analysis.results, analysis.table.rows
-    shown = {f"{row.system} is incomplete: {row.note}" for row in rows if row.test is None}
+    results = analysis.results
+    shown = {row.fault for row in analysis.table.rows if row.test is None}
     return [
         *(note for note in analysis.table.notes if note not in shown),  # these are on the first screen
         *(describe_search(results.plan, results.search) if results.search else []),

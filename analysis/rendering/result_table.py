@@ -8,7 +8,6 @@ import pandas as pd
 from analysis.checks.collapsed_seeds import describe_outlying_run
 from analysis.checks.ranks import HEADER, RankedSystem, describe_ranks
 from analysis.comparisons.pooling import describe_pooling
-from analysis.comparisons.result import build_comparisons_frame
 from analysis.data.configurations import mean_and_std
 from analysis.data.score_table import ScoreTable
 from analysis.rendering.answer import Finding, Sample, build_answer
@@ -19,6 +18,7 @@ from analysis.stats.outlying_runs import OutlyingRun
 from analysis.stats.paired_tests import differences_or_none, estimate_interval
 from analysis.stats.permutation_tests import smallest_p
 from analysis.stats.variance_components import VarianceComponents
+from analysis.tables.frames import build_comparisons_frame
 
 
 @dataclass(frozen=True, repr=False)

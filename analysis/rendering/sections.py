@@ -7,11 +7,7 @@ from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.measured_cost import compute_cost, compute_run_seconds
 from analysis.data.recorded_run import Run
-from analysis.rendering.cells import (
-    QUERIES_BONFERRONI,
-    format_comparisons,
-    format_tests,
-)
+from analysis.rendering.cells import QUERIES_BONFERRONI, format_comparisons, format_interval, format_tests
 from analysis.rendering.interim_section import build_interim_section
 from analysis.rendering.notes import list_data_notes, list_run_notes, list_search_notes
 from analysis.tables.confirmation import build_confirmation_section
@@ -123,7 +119,7 @@ def build_system_section(analysis: ReportData) -> Section:
     rows = [
         [row.system, _format_setting(row.strength), _format_setting(row.switch), row.settings or "-",
          *("incomplete" if score is None and row.note else format_score(score) for score in (row.dev, row.test)),
-         f"[{row.interval[0]:.4f}, {row.interval[1]:.4f}]" if row.interval else "-"]
+         format_interval(row.interval, sign="")]
         for row in table.rows
     ]  # fmt: skip
     shown = [index for index in range(len(header)) if index == 0 or any(row[index] != "-" for row in rows)]

@@ -18,9 +18,20 @@ from trainables.utils.arrays import Floats, round_off
 Target = Literal["both", "queries", "seeds"]
 SeedVariance = Literal["own", "pooled"]
 _HEADLINES: tuple[Target, ...] = ("both", "queries", "seeds")
-SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
+_SCOPES = {"queries": " (these runs)", "seeds": " (these queries)"}
 """What a verdict is limited to, by the target of its test."""
+_DECIDED = ("better", "worse", "equivalent")
 _NO_ESTIMATES: dict[str, Estimate | None] = dict.fromkeys(_HEADLINES)
+
+
+def limit_verdict(verdict: str, target: Target | None) -> str:
+    """Return a verdict with what it is limited to, if its test does not generalise to new queries and new seeds.
+
+    Example:
+        >>> limit_verdict("better", "queries"), limit_verdict("better", "both"), limit_verdict("undecided", "queries")
+        ('better (these runs)', 'better', 'undecided')
+    """
+    return verdict + (_SCOPES.get(target or "", "") if verdict in _DECIDED else "")
 
 
 @dataclass(frozen=True)
@@ -157,13 +168,13 @@ class Comparison:
 
     @property
     def scoped_verdict(self) -> str:
-        """Verdict with what it is limited to, if its test does not generalise to new queries and new seeds."""
-        return self.verdict + (SCOPES.get(self.target or "", "") if self.is_decided else "")
+        """Verdict with what it is limited to, see `limit_verdict`."""
+        return limit_verdict(self.verdict, self.target)
 
     @property
     def is_decided(self) -> bool:
         """True if the system is better, worse or equivalent."""
-        return self.verdict in ("better", "worse", "equivalent")
+        return self.verdict in _DECIDED
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison for JSON.

@@ -1,6 +1,6 @@
 """Power of a comparison: its minimum detectable effect, and the number of queries that it needs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -103,10 +103,7 @@ def required_queries(variance: DifferenceVariance, difference: float, seeds: int
     low, high = 1, 2  # one query has no spread
     while not is_enough(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+    return _find_smallest(is_enough, low, high)
 
 
 def required_growth(
@@ -135,13 +132,10 @@ def required_growth(
         effect = minimum_detectable_effect(variance.estimate(number, -(-queries * number // seeds)), level)
         return own is not None and effect is not None and effect * found <= difference * own
 
-    low, high = seeds, _MAX_SEEDS
-    if low >= high or is_enough(low) or not is_enough(high):
+    if seeds >= _MAX_SEEDS or is_enough(seeds) or not is_enough(_MAX_SEEDS):
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high, -(-queries * high // seeds)
+    number = _find_smallest(is_enough, seeds, _MAX_SEEDS)
+    return number, -(-queries * number // seeds)
 
 
 def tabulate_required_queries(
@@ -161,6 +155,14 @@ def tabulate_required_queries(
         ]
         rows.append((difference, least))
     return rows
+
+
+def _find_smallest(is_enough: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest number that is enough, by bisection: `low` is not, `high` is."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
 
 
 def _critical_value(estimate: Estimate, level: float) -> tuple[float, float]:

@@ -63,7 +63,7 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     texts = {
         "table.md": render_markdown(document),
         "table.tex": render_latex(document),
-        "report.html": render_html(document),
+        PAGE: render_html(document),
         "comparisons.json": json.dumps(_list_comparisons(data), indent=1, allow_nan=False),
         "results.csv": render_csv(build_suite_runs_frame(data)),
     }
@@ -96,7 +96,7 @@ def _build_document(data: SuiteData, folder: Path) -> Document:
         answer=answer_suite(data),
         folds=list_suite_folds(data),
         plan=plan,
-        links={key: f"../{key}/report/report.html" for key in data.reports} if has_links else {},
+        links={key: f"../{key}/report/{PAGE}" for key in data.reports} if has_links else {},
     )
 
 

@@ -27,9 +27,8 @@ _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seed
 def answer_suite(data: SuiteData) -> Answer:
     """Build the first screen: the averages over the columns if there are any, else all comparisons of all studies."""
     plan, reports, averages = data.plan, list(data.reports.values()), data.averages
-    findings = (
-        [_find_average(each) for each in averages] if averages else [_find(data, each) for each in data.comparisons]
-    )
+    findings = [_make_average(each) for each in averages]
+    findings = findings or [_make_comparison(data, each) for each in data.comparisons]
     section = _build_average_section(data) if averages else _build_comparison_section(data)
     metric, margins = find_common_metric(reports), {report.results.plan.margin for report in reports}
     sample = Sample(
@@ -74,12 +73,12 @@ def list_suite_folds(data: SuiteData) -> list[Fold]:
     ]
 
 
-def _find_average(each: AverageComparison) -> Finding:
+def _make_average(each: AverageComparison) -> Finding:
     name = each.system + (f" ({', '.join(each.labels)})" if each.labels else "")
     return Finding(name, each.baseline, each.difference, each.interval, each.verdict, each.target, None, each.is_late)
 
 
-def _find(data: SuiteData, each: SuiteComparison) -> Finding:
+def _make_comparison(data: SuiteData, each: SuiteComparison) -> Finding:
     c, labels = each.comparison, data.plan.get_study(each.study).labels.values()
     finding = Finding.from_comparison(c, each.is_late)
     return finding._replace(system=f"{c.system} ({', '.join(labels)})", interval=each.interval, verdict=each.verdict)
@@ -257,7 +256,7 @@ def _build_average_section(data: SuiteData) -> Section:
     rows = [
         [*each.labels, each.system, each.baseline, str(each.columns),
          _NOTHING if each.gain is None else f"{100 * each.gain:+.2f} %",
-         format_p_value(each.test.p if each.test else None), format_p_value(each.p), *_find_average(each).to_cells()]
+         format_p_value(each.test.p if each.test else None), format_p_value(each.p), *_make_average(each).to_cells()]
         for each in data.averages
     ]  # fmt: skip
     about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in data.averages if each.target))
@@ -279,7 +278,7 @@ def _build_comparison_section(data: SuiteData) -> Section:
     header = [*plan.axes, "system", "baseline", "p", "corrected p", "difference", "interval", "verdict"]
     rows = [
         [*plan.get_study(each.study).labels.values(), each.comparison.system, each.comparison.baseline,
-         format_p_value(each.comparison.p), format_p_value(each.p), *_find(data, each).to_cells()]
+         format_p_value(each.comparison.p), format_p_value(each.p), *_make_comparison(data, each).to_cells()]
         for each in data.comparisons
     ]  # fmt: skip
     legend = (

@@ -1,10 +1,12 @@
 """The tables of a report as pandas data frames."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from analysis.data.configurations import Score
+from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData
 
 
@@ -33,6 +35,26 @@ def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     numbers = ["strength", "switch", "dev_mean", "dev_sd", "test_mean", "test_sd", "test_low", "test_high"]
     return frame.astype(dict.fromkeys(numbers, "float64"))
+
+
+def build_comparisons_frame(comparisons: Sequence[Comparison], corrections: Mapping[str, str]) -> pd.DataFrame:
+    """Return one row a comparison, with the content of `Comparison.as_dict`.
+
+    A key in an object is a column with a point, such as `adjusted.holm` or `targets.both.p`. In addition, `p` is that
+    of the headline test, `p_corrected` has the correction of the family, and `low` and `high` are the interval; they
+    are NaN if the systems were not compared.
+
+    Args:
+        comparisons: the comparisons.
+        corrections: correction that decides, by name of the family.
+    """
+    rows = []
+    for c in comparisons:
+        low, high = c.interval or (None, None)
+        headline = {"p": c.p, "p_corrected": c.adjusted[corrections[c.family]], "low": low, "high": high}
+        rows.append(c.as_dict() | headline)
+    frame = pd.json_normalize(rows)
+    return frame.astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64")) if rows else frame
 
 
 def build_runs_frame(analysis: ReportData) -> pd.DataFrame:

@@ -56,6 +56,11 @@ class SystemRow:
     interval: tuple[float, float] | None
     note: str
 
+    @property
+    def fault(self) -> str:
+        """That the system is incomplete, and why; empty if it is complete."""
+        return f"{self.system} is incomplete: {self.note}" if self.note else ""
+
 
 @dataclass(frozen=True)
 class MainTable:
@@ -136,7 +141,7 @@ def _build_main_table(
 ) -> MainTable:
     plan = results.plan
     rows = [_build_row(results, name, chosen[name]) for name in plan.all_systems]
-    notes = [f"{row.system} is incomplete: {row.note}" for row in rows if row.note]
+    notes = [row.fault for row in rows if row.fault]
     notes += _describe_incomplete(plan, configurations, chosen) + _describe_pruned(results, configurations)
     known = [c for c in chosen.values() if c is not None]
     tested = [c.evaluate_queries(plan, "test") for c in known]

@@ -13,10 +13,12 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
-from analysis.rendering.cells import format_p_value
+import numpy as np
+
+from analysis.data.configurations import format_score, mean_and_std
+from analysis.rendering.cells import format_interval, format_p_value
 from docs.scripts.kept_studies import FOLDER, KeptComparison, average_seeds, compare_kept, keep_evidence, read_summary
 
 PAGES = Path(__file__).parents[1] / "results"
@@ -77,12 +79,11 @@ def _format_marked(what: str) -> str:
 
 
 def _format_seeds(means: Sequence[float]) -> str:
-    return f"{fmean(means):.4f} ± {stdev(means):.4f}" if len(means) > 1 else f"{fmean(means):.4f}"
+    return format_score(mean_and_std(np.reshape(means, (-1, 1))))
 
 
 def _format_difference(c: KeptComparison) -> str:
-    low, high = c.interval or (float("nan"), float("nan"))
-    return f"{c.difference:+.4f} [{low:+.4f}, {high:+.4f}]"
+    return f"{c.difference:+.4f} {format_interval(c.interval)}"
 
 
 def _format_verdict(c: KeptComparison) -> str:

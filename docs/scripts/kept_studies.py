@@ -20,7 +20,7 @@ from analysis.data.score_table import build_score_table
 from analysis.data.study_results import Results, per_query
 from analysis.readers.score_files import read_score_file
 from analysis.readers.study_reader import open_results
-from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.conclusion import answer_study
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.main import ReportData, build_report_data
@@ -98,7 +98,7 @@ def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
         "instances": max(one["training"]["instances"] for one in trained),
         "cost": {"hours": round(cost.hours, 2), "runs": cost.runs, "trained": cost.trained, "shared": cost.shared},
         "environment": trained[0]["environment"],
-        "conclusion": write_conclusion(analysis),
+        "conclusion": answer_study(analysis).sentence,
         "systems": {
             row.system: {
                 "strength": row.strength,

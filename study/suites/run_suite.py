@@ -105,12 +105,13 @@ def _run_sessions(sessions: Sequence[StudySession], view: LiveView) -> None:
 
 
 def _write_joint_report(suite: Suite) -> "SuiteReport":
+    from analysis.export.report_folder import PAGE
     from analysis.suites.suite_report import write_suite_report
     from analysis.suites.suite_results import read_suite_folder
 
     report = write_suite_report(read_suite_folder(suite.folder), suite.folder / "report")
     print_line(report.text)
-    print_line(f"report: {suite.folder / 'report' / 'report.html'}")
+    print_line(f"report: {report.folder / PAGE}")
     return report
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from analysis.export.report_folder import PAGE
 from records.plan import Plan
 from records.plan_file import PLAN_FILE, read_plan
 from records.run_record import SPLITS
@@ -99,7 +100,7 @@ class StudySession:
         self.wandb_logger.log_missing_evaluations(self.scheduler.store, runs)
         with view.show_activity("report"):
             report = _write_report(self._study)
-        page = report.folder / "report.html"
+        page = report.folder / PAGE
         print_line(f"{report.conclusion}\nreport: {page}" if is_brief else report.text)
         self.wandb_logger.log_document("report")
         return report

@@ -13,7 +13,7 @@ from analysis.compare import compare, read_score_file
 from analysis.data.study_results import per_query
 from analysis.export.report_folder import stage_report
 from analysis.readers.study_reader import read_folder, read_records, read_wandb_files
-from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.conclusion import answer_study
 from analysis.rendering.document import build_document, render_latex, render_markdown, render_text
 from analysis.report import main, write_report
 from analysis.stats.two_way import two_way_anova, two_way_estimate
@@ -115,7 +115,7 @@ def test_an_incomplete_variant_is_named_and_never_averaged(tmp_path: Path, fault
     assert [(c.difference, c.targets["queries"], c.verdict, c.comparisons) for c in gaps] == [
         (None, None, "not compared", 5)
     ] * 2
-    assert "Not compared, because incomplete: T-WSLS." in write_conclusion(analysis)
+    assert "Not compared, because incomplete: T-WSLS." in answer_study(analysis).sentence
     assert f"- T-WSLS is incomplete: {note}" in render_markdown(build_document(analysis))
     assert f"% T-WSLS is incomplete: {note}" in render_latex(build_document(analysis))
 

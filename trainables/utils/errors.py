@@ -76,18 +76,19 @@ def raise_if_any(errors: Sequence[UserError]) -> None:
         raise errors[0] if len(errors) == 1 else CollectedUserError(errors)
 
 
-def require_package(package: str, where: str) -> None:
-    """Check that a package of the extra `train` is installed.
+def require_package(package: str, where: str, install: str = 'pip install ".[train]"') -> None:
+    """Check that a package is installed that the base installation lacks.
 
     Args:
         package: name by which the package is imported.
         where: what needs it.
+        install: command that installs it.
 
     Raises:
         UserError: if it is not installed.
     """
     if importlib.util.find_spec(package) is None:
-        raise UserError(where, f"the package {package} is not installed", '`pip install ".[train]"`')
+        raise UserError(where, f"the package {package} is not installed", f"`{install}`")
 
 
 class MachineError(Exception):

@@ -30,7 +30,6 @@ class _State:
     """State of the command that this process runs; there is only one."""
 
     command = ""
-    script: tuple[str, str] | None = None
     signal = ""
     running = False
     unwinding = False
@@ -44,13 +43,13 @@ _state = _State()
 
 def run_script(script: str, module: str) -> None:
     """Run a module as `python -m` does, as the console script of this name."""
-    _state.script = script, module
+    _state.command = script
     runpy.run_module(module, run_name="__main__")
 
 
 def get_program_name(module: str) -> str:
-    """Return the name of the console script that runs this module, or the module if no script does."""
-    return _state.script[0] if _state.script and _state.script[1] == module else module
+    """Return the name of the command that this process runs: a console script, or the module itself."""
+    return _state.command or module
 
 
 def describe_missing_package(extra: str = "") -> str:

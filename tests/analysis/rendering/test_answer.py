@@ -10,7 +10,7 @@ import pytest
 
 from analysis.compare import compare
 from analysis.rendering.answer import Answer, Finding, Sample, build_answer, write_sentence
-from analysis.rendering.conclusion import answer_study, list_warnings, write_conclusion
+from analysis.rendering.conclusion import answer_study, list_warnings
 from analysis.rendering.result_table import ComparisonResult, build_result_document
 from analysis.stats.comparison import ComparisonSettings
 from analysis.stats.power import minimum_detectable_effect
@@ -302,7 +302,7 @@ def test_a_metric_of_positions_is_better_where_it_is_lower(tmp_path: Path) -> No
     assert c.difference is not None
     assert c.difference < 0
     assert c.interval
-    assert write_conclusion(analysis).startswith(
+    assert answer_study(analysis).sentence.startswith(
         f"T-WSLS is better than BERT by {-c.difference:.4f} "
         f"(95 % interval {-c.interval[1]:.4f} to {-c.interval[0]:.4f})."
     )

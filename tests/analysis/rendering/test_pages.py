@@ -13,7 +13,7 @@ import pytest
 from analysis.data.measured_cost import compute_cost
 from analysis.readers.study_reader import read_records
 from analysis.rendering.cells import format_p_value, format_terminal_table
-from analysis.rendering.conclusion import answer_study, write_conclusion
+from analysis.rendering.conclusion import answer_study
 from analysis.rendering.document import build_document, render_html, render_latex, render_markdown, render_text
 from analysis.rendering.sections import Section, build_run_section, build_test_section, describe_plan
 from analysis.tables.main import ReportData, build_report_data
@@ -127,7 +127,7 @@ def test_the_terminal_shows_the_first_screen_and_where_the_page_is(analysis: Rep
     assert len(text.splitlines()) <= 25
     assert max(map(len, text.splitlines())) <= 100
     assert text.splitlines()[-1] == "All else: here/report.html"
-    assert " ".join(text.split()).startswith(write_conclusion(analysis))
+    assert " ".join(text.split()).startswith(answer_study(analysis).sentence)
 
 
 def test_the_cost_is_what_the_runs_say(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_numbers_are_set_to_the_right(analysis: ReportData) -> None:
 
 def test_markdown_has_the_answer_the_notes_and_the_comparisons(analysis: ReportData) -> None:
     told = render_markdown(build_document(analysis))
-    assert told.splitlines()[2] == write_conclusion(analysis)
+    assert told.splitlines()[2] == answer_study(analysis).sentence
     assert [line for line in told.splitlines() if line.startswith("## ")] == [
         "## All tests", "## Data", "## Search", "## Reproduce",
     ]  # fmt: skip

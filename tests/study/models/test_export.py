@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from sentence_transformers import CrossEncoder
 
 from analysis.readers.study_reader import read_records
-from analysis.rendering.conclusion import write_conclusion
+from analysis.rendering.conclusion import answer_study
 from analysis.tables.main import ReportData, build_report_data
 from records.run_record import get_scores_path
 from study import api
@@ -128,7 +128,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished, worl
     metadata = yaml.safe_load(card.split("---\n")[1])
     assert metadata["pipeline_tag"] == "text-ranking"
     assert metadata["library_name"] == "sentence-transformers"
-    assert write_conclusion(finished.analysis) in card
+    assert answer_study(finished.analysis).sentence in card
     assert "BERT over untrained (R5@1)" in card
     assert "A pair of more than 32 tokens is cut as in the study" in card
     assert str(tmp_path) not in card

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from trainables.utils.errors import UserError
+from trainables.utils.errors import UserError, require_package
 
 _T = TypeVar("_T")
 
@@ -19,10 +19,9 @@ def load_dataset(name: str, key: str, required: bool = True) -> Any:
     Raises:
         UserError: if the package is not installed, or does not know the dataset.
     """
-    try:
-        import ir_datasets
-    except ImportError as error:
-        raise make_missing_package_error(key) from error
+    require_ir_datasets(key)
+    import ir_datasets
+
     try:
         return ir_datasets.load(name)
     except KeyError as error:
@@ -50,6 +49,6 @@ def parse_text(record: Any) -> tuple[str, str]:
     return str(record.query_id if hasattr(record, "query_id") else record.doc_id), (record.default_text() or "").strip()
 
 
-def make_missing_package_error(key: str) -> UserError:
-    """Return the error that says how to install the package."""
-    return UserError(key, "the package ir_datasets is not installed", "`pip install ir-datasets`")
+def require_ir_datasets(key: str) -> None:
+    """Check that the package is installed."""
+    require_package("ir_datasets", key, "pip install ir-datasets")

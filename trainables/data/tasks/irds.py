@@ -3,11 +3,11 @@
 The package downloads the dataset if necessary.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from trainables.data.files.candidates_run import select_needed_ids
-from trainables.data.files.ir_datasets_reader import load_dataset, make_missing_package_error, parse_text, read_records
+from trainables.data.files.ir_datasets_reader import load_dataset, parse_text, read_records, require_ir_datasets
 from trainables.data.tasks import SPLITS, IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder
 from trainables.data.tasks.splits import split_by_hash, split_in_half
@@ -66,10 +66,8 @@ def get_source_version(settings: RankerTaskSettings) -> str:
     Raises:
         UserError: If the package is not installed.
     """
-    try:
-        return f"{settings.name} {version('ir_datasets')}"  # importing it takes a second and creates folders
-    except PackageNotFoundError as error:
-        raise make_missing_package_error(_KEY) from error
+    require_ir_datasets(_KEY)
+    return f"{settings.name} {version('ir_datasets')}"  # importing it takes a second and creates folders
 
 
 def _load_datasets(name: str, settings: RankerTaskSettings) -> dict[str, Any]:
