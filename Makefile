@@ -72,6 +72,7 @@ docs: $(TESTABLE)
 # Tables of the results pages, from what is kept of their studies in docs/results/evidence.
 evidence: $(INSTALLED)
 	$(BIN)/python -m docs.scripts.evidence write
+	$(BIN)/python -m docs.scripts.equal_rankers > docs/images/equal-rankers.svg
 
 dist: $(TESTABLE)
 	rm -rf build/dist
@@ -86,7 +87,6 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks.race
 	$(BIN)/python -m benchmarks.preparation
 	$(BIN)/python -m benchmarks.correlation
-	$(BIN)/python -m benchmarks.equal_rankers
 	$(BIN)/python -m benchmarks.statistics.levels 2000
 	$(BIN)/python -m benchmarks.statistics.families 2000
 	$(BIN)/python -m benchmarks.statistics.power 2000

@@ -24,9 +24,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pandas as pd
 
 from analysis.checks.collapsed_seeds import find_outlying_seeds, name_outlying_seeds
+from analysis.checks.equal_rankers import examine_equal_rankers
 from analysis.checks.ranks import rank_systems
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.readers.evaluated_runs import parse_runs, read_runs
@@ -97,10 +99,14 @@ def compare(
             where, "one seed and one query", "several seeds or several queries, because the tests need their spread"
         )
     complete = {name: table.get_complete_scores(name) for name in names}
+    known = {name: own for name, own in complete.items() if own is not None}
     paired_scores = [
         (system, baseline, differences_or_none(complete[system], complete[baseline])) for system, baseline in pairs
     ]
-    whole = [values for values in complete.values() if values is not None and len(values) == len(table.seeds)]
+    if not any(np.isfinite(table.values[system] + table.values[baseline]).any() for system, baseline in pairs):
+        fault = f"no query in common: {table.describe_missing()[0]}"
+        raise UserError(where, fault, "scores of the same queries, and of the same seeds")
+    whole = [values for values in known.values() if len(values) == len(table.seeds)]
     poolable = [vary_over_seeds(complete[system], complete[baseline]) for system, baseline in pairs]
     family = ComparisonFamily("scores", "", "value", paired_scores, poolable=poolable)
     outlying = find_outlying_seeds(table.values, table.seeds, less_is_better=settings.less_is_better)
@@ -108,8 +114,9 @@ def compare(
         table,
         settings,
         name_outlying_seeds(compare_family(family, settings), outlying),
-        rank_systems({name: own for name, own in complete.items() if own is not None}, settings),
+        rank_systems(known, settings),
         outlying,
+        examine_equal_rankers(known),
         table.describe_missing(),
         estimate_variance_components(whole),
         metric,

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from analysis.figures import compared_values, effects, learning_curves, reliability, smoothing, strata_panels
+from analysis.figures import (
+    compared_values,
+    effects,
+    equal_rankers,
+    learning_curves,
+    reliability,
+    smoothing,
+    strata_panels,
+)
 from analysis.figures.style import COLOURS, save_figures, subplots
 from analysis.tables.main import ReportData
 
@@ -43,6 +51,7 @@ def plot_weak_labels(analysis: ReportData) -> Any:
 
 FIGURES: dict[str, Callable[[ReportData], Any]] = {
     "effects": effects.plot_effects,
+    "equal_rankers": equal_rankers.plot_equal_rankers,
     "compared": compared_values.plot_compared_values,
     "learning_curves": learning_curves.plot_learning_curves,
     "epsilon": smoothing.plot_strength_sensitivity,
@@ -56,6 +65,8 @@ FIGURE_FILES = [f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "sv
 CAPTIONS = {
     "effects": "Differences with their intervals, which hold for all comparisons at once. A grey band is the declared "
     "margin: smaller differences do not matter.",
+    "equal_rankers": "Share of the pairs of seeds of one system that the usual test over queries calls different, on "
+    "random parts of the queries. Dashed: its level.",
     "compared": "One system for each value of a hyperparameter, chosen over the other hyperparameters, on the test "
     "split: mean over seeds with its 95 % interval. Dashed: the baseline.",
     "reliability": "Chosen configurations on the test split, all seeds pooled: share of relevant candidates by "

@@ -44,12 +44,14 @@ def describe_sample(analysis: ReportData) -> Sample:
 
 
 def list_warnings(analysis: ReportData) -> list[str]:
-    """List what must be known before a verdict is believed: collapsed runs, weak baselines, incomplete systems."""
-    untested = is_untested(analysis.results.plan, analysis.configurations)
+    """List what must be known before a verdict is believed, such as collapsed runs, and what seeds alone do."""
+    plan, equal = analysis.results.plan, analysis.equal_rankers
+    untested = is_untested(plan, analysis.configurations)
     return [
         *map(describe_outlying_run, analysis.outlying_seeds),
         *_describe_weak_baselines(analysis),
         *(f"{row.fault}." for row in analysis.table.rows if not (row.test or untested)),
+        *([plan.adapt_to_unit(equal.describe())] if equal else []),
     ]
 
 

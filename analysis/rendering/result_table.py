@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.checks.collapsed_seeds import describe_outlying_run
+from analysis.checks.equal_rankers import EqualRankers
 from analysis.checks.ranks import HEADER, RankedSystem, describe_ranks
 from analysis.comparisons.pooling import describe_pooling
 from analysis.data.configurations import mean_and_std
@@ -31,6 +32,7 @@ class ComparisonResult:
         comparisons: comparisons in order of baselines, then of systems, as in the table.
         ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.
         outlying: runs that look collapsed, or that have other seeds of the system which do.
+        equal_rankers: what the usual test makes of two seeds of one system. None with fewer than four seeds.
         missing: description of missing scores. Systems that lack scores are not compared but count in the corrections.
         variance: variance components of the complete systems that have all seeds, beyond what they share. None if
             there are too few.
@@ -42,6 +44,7 @@ class ComparisonResult:
     comparisons: list[Comparison]
     ranks: list[RankedSystem]
     outlying: list[OutlyingRun]
+    equal_rankers: EqualRankers | None
     missing: list[str]
     variance: VarianceComponents | None
     metric: str = "value"
@@ -141,6 +144,7 @@ def _list_notes(result: ComparisonResult) -> list[str]:
         *exact,
         *filter(None, [describe_pooling(comparisons, result.settings.seeds)]),
         *tests,
+        *([result.equal_rankers.describe()] if result.equal_rankers else []),
     ]
 
 

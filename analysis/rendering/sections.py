@@ -79,7 +79,7 @@ def list_folds(analysis: ReportData) -> list[Fold]:
     ]
     search = [build_system_section(analysis), build_confirmation_section(plan, analysis.confirmed)]
     return [
-        _fold("All tests", tests, [], ["strata", "reliability"]),
+        _fold("All tests", tests, [], ["equal_rankers", "strata", "reliability"]),
         _fold("Data", [build_data_section(results.statistics)], list_data_notes(results), ["weak_labels"]),
         _fold("Search", search, list_search_notes(analysis), ["compared", "epsilon", "learning_curves"]),
         _fold(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.checks.collapsed_seeds import find_outlying_seeds, name_outlying_seeds
+from analysis.checks.equal_rankers import EqualRankers, examine_equal_rankers
 from analysis.comparisons.declared import compare_systems
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
 from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
@@ -98,6 +99,8 @@ class ReportData:
     """Variance components of the headline's systems on the test split, to plan a larger study with."""
     outlying_seeds: list[OutlyingRun]
     """The test runs that look collapsed, or have other seeds of their system that do."""
+    equal_rankers: EqualRankers | None
+    """What the usual test makes of two seeds of one system. None if there are fewer than four seeds."""
     by_metric: Section | None
     by_retrieval_metric: Section | None
 
@@ -125,6 +128,7 @@ def build_report_data(results: Results) -> ReportData:
         ensembles=build_ensembles(results, chosen),
         variance=_estimate_variance(plan, chosen),
         outlying_seeds=outlying,
+        equal_rankers=_examine_seeds(plan, chosen),
         by_metric=build_metric_section(plan, chosen),
         by_retrieval_metric=build_retrieval_section(plan, chosen),
     )
@@ -206,6 +210,11 @@ def _estimate_variance(plan: Plan, chosen: dict[str, Configuration | None]) -> V
     values = [c.evaluate_queries(plan, "test") for name in named if (c := chosen[name])]
     seeds = len(plan.get_seeds("test"))
     return estimate_variance_components([own for own in values if own is not None and len(own) == seeds])
+
+
+def _examine_seeds(plan: Plan, chosen: dict[str, Configuration | None]) -> EqualRankers | None:
+    values = {name: c.evaluate_queries(plan, "test") for name in plan.systems if (c := chosen[name])}
+    return examine_equal_rankers({name: own for name, own in values.items() if own is not None})
 
 
 def _find_outlying_runs(plan: Plan, chosen: dict[str, Configuration | None]) -> list[OutlyingRun]:

@@ -1,11 +1,12 @@
 """Makes the tables of the results pages from what is kept of their studies.
 
-    python -m docs.scripts.evidence keep NAME FOLDER     # of a finished study, into docs/results/evidence
+    python -m docs.scripts.evidence keep NAME FOLDER     # of a finished study, in the archive and docs/results/evidence
     python -m docs.scripts.evidence write                # the tables of all pages; `make evidence`
 
-A page of docs/results has a table between the lines `<!-- evidence: NAME -->` and `<!-- end of evidence -->`: that of a
-kept study, of several that are named one after the other, or with `claims` that of the papers' claims. The published
-figures and the titles of the studies are in docs/results/evidence/overview.toml.
+A page of docs/results and the data card of the archive have tables between the lines `<!-- evidence: NAME -->` and
+`<!-- end of evidence -->`: of a kept study, or of several named one after the other. `claims` stands for the papers'
+claims, `archive` for the list of kept scores, `test NAME` for a table of benchmarks.statistics.replication. The
+published figures and the titles of the studies are in docs/results/evidence/overview.toml.
 """
 
 import re
@@ -17,11 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from analysis.archive import FILE, load_scores
 from analysis.data.configurations import format_score, mean_and_std
 from analysis.rendering.cells import format_interval, format_p_value
+from benchmarks.statistics import replication
 from docs.scripts.kept_studies import FOLDER, KeptComparison, average_seeds, compare_kept, keep_evidence, read_summary
 
 PAGES = Path(__file__).parents[1] / "results"
+CARD = FILE.with_name("README.md")
+"""Data card of the archive."""
 _TABLES = re.compile(r"(<!-- evidence: ([^>]+) -->\n).*?(?=<!-- end of evidence -->)", re.DOTALL)
 
 
@@ -44,18 +49,27 @@ def format_claims() -> list[list[str]]:
     return rows
 
 
-def format_results(names: Sequence[str], folder: Path = FOLDER) -> list[list[str]]:
+def format_results(names: Sequence[str], folder: Path = FOLDER, archive: Path = FILE) -> list[list[str]]:
     """Return a row for each declared comparison of kept studies, with the test score of the system."""
     (metric,) = {read_summary(name, folder)["metric"] for name in names}
     rows = [["study", "system", f"test {metric}", "baseline", "difference", "verdict"]]
     for name in names:
-        means, compared = average_seeds(name, folder), compare_kept(name, folder)
+        means, compared = average_seeds(name, folder, archive), compare_kept(name, folder, archive)
         title = read_overview()[name]["title"] if len(names) > 1 else ""
         for system in read_summary(name, folder)["systems"]:
             score = _format_seeds(means[system])
             own = [[c.baseline, _format_difference(c), _format_verdict(c)] for c in compared if c.system == system]
             rows += [[title, system, score, *cells] for cells in own or [[""] * 3]]
     return rows if len(names) > 1 else [row[1:] for row in rows]
+
+
+def format_archive() -> list[list[str]]:
+    """Return a row for each study of the archive."""
+    rows = [["study", "task", "metric", "systems", "seeds", "queries"]]
+    for name, own in load_scores().groupby("study", observed=True):
+        row = [name, own["task"].iloc[0], own["metric"].iloc[0], ", ".join(sorted(own["system"].unique()))]
+        rows.append([*row, str(own["seed"].nunique()), f"{own['query'].nunique():,}"])
+    return rows
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
@@ -67,7 +81,7 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 def make_pages() -> dict[Path, str]:
     """Return the contents of all pages with tables that are made from what is kept."""
     pages = dict[Path, str]()
-    for page in sorted(PAGES.glob("*.md")):
+    for page in (*sorted(PAGES.glob("*.md")), CARD):
         text = page.read_text("utf-8")
         if _TABLES.search(text):
             pages[page] = _TABLES.sub(lambda found: f"{found[1]}\n{_format_marked(found[2])}\n\n", text)
@@ -75,7 +89,15 @@ def make_pages() -> dict[Path, str]:
 
 
 def _format_marked(what: str) -> str:
-    return format_table(format_claims() if what == "claims" else format_results(what.split()))
+    match what.split():
+        case ["claims"]:
+            return format_table(format_claims())
+        case ["archive"]:
+            return format_table(format_archive())
+        case ["test", name]:
+            return format_table(replication.TABLES[name]())
+        case names:
+            return format_table(format_results(names))
 
 
 def _format_seeds(means: Sequence[float]) -> str:

@@ -1,9 +1,8 @@
-"""Files of finished studies in docs/results/evidence, and what is computed from them.
+"""Records of finished studies, and what is computed from them.
 
-NAME.parquet has the scores of every query, in the columns system, seed, query and value, so that `python -m
-analysis.compare` reads it. NAME.json has what the study declared, its losses and its cost. If there are more scores
-than a repository should hold, there is no NAME.parquet, and NAME.json has the means of the seeds and the comparisons
-of the study's report. It has the comparisons, too, of a study that looked at its scores more than once.
+The scores of every query are in the archive, `analysis.archive`. NAME.json in docs/results/evidence has what a study
+declared, its losses and its cost. A correlation has no scores of queries: then NAME.json has the means of the seeds and
+the comparisons of the study's report. It has the comparisons, too, of a study that looked at its scores more than once.
 """
 
 import json
@@ -14,24 +13,30 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from analysis.archive import FILE, load_scores
 from analysis.comparisons.declared import make_settings
 from analysis.data.measured_cost import compute_cost
 from analysis.data.score_table import build_score_table
 from analysis.data.study_results import Results, per_query
-from analysis.readers.score_files import read_score_file
 from analysis.readers.study_reader import open_results
 from analysis.rendering.conclusion import answer_study
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
 from analysis.tables.main import ReportData, build_report_data
+from trainables.utils.checksums import write_with_checksum
 
 FOLDER = Path(__file__).parents[1] / "results" / "evidence"
 _SETTINGS = ("alpha", "correction", "margin", "seeds")
 """Settings of the tests that a plan declares."""
 _CURVE_POINTS = 16
 """Points of a loss curve that are kept: means over as many equal parts of the training."""
-_MOST_SCORES = 100_000
-"""Scores that are kept one by one; of more, the results."""
+_ORDER = ["study", "query", "system", "seed"]
+"""Columns by which the rows of the archive are sorted, which makes it small."""
+_TYPES = dict.fromkeys(("study", "task", "metric", "system"), "category") | {
+    "seed": "Int32", "query": "category", "value": "float32",
+}  # fmt: skip
+"""Columns of the archive."""
+_NAMES = [name for name, kind in _TYPES.items() if kind == "category"]
 
 
 class KeptComparison(NamedTuple):
@@ -48,34 +53,38 @@ class KeptComparison(NamedTuple):
     verdict: str
 
 
-def keep_evidence(name: str, source: str, folder: Path = FOLDER) -> None:
-    """Write the two files of a finished study."""
+def keep_evidence(name: str, source: str, folder: Path = FOLDER, archive: Path = FILE) -> None:
+    """Keep a finished study: its scores in the archive, and NAME.json."""
     with open_results(source) as results:
         analysis = build_report_data(results)
-        split, metric = results.plan.test_split, results.plan.metric
-        scores = per_query(results, split, metric)
+        plan = results.plan
+        scores = per_query(results, plan.test_split, plan.metric)
         chosen = {row.system: row.configuration for row in analysis.table.rows}
         scores = scores[scores["configuration"] == scores["system"].map(chosen)]
         summary = {**summarize(results, analysis), "queries": scores["query_id"].nunique()}
-    path = folder / f"{name}.parquet"
-    folder.mkdir(exist_ok=True)
-    too_many = len(scores) > _MOST_SCORES
-    if too_many:
-        path.unlink(missing_ok=True)
+    if plan.is_correlation:
         means = scores.groupby(["system", "seed"], dropna=False)["value"].mean()
         summary["seed_means"] = {system: own.round(6).to_list() for system, own in means.groupby("system")}
     else:
-        write_scores(scores, path)
-    if too_many or analysis.looks:
-        summary["comparisons"] = [make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == metric]
+        add_scores(
+            scores.rename(columns={"query_id": "query"}).assign(study=name, task=plan.task, metric=plan.metric), archive
+        )
+    if plan.is_correlation or analysis.looks:
+        summary["comparisons"] = [
+            make_kept_comparison(c, summary) for c in analysis.comparisons if c.metric == plan.metric
+        ]
     (folder / f"{name}.json").write_text(json.dumps(summary, indent=1) + "\n", "utf-8")
 
 
-def write_scores(scores: pd.DataFrame, path: Path) -> None:
-    """Write the score of every query in every run."""
-    types = {"system": "category", "seed": "Int32", "query": "category", "value": "float32"}
-    table = scores.rename(columns={"query_id": "query"}).reset_index(drop=True)[[*types]].astype(types)
-    table.to_parquet(path, compression="zstd", index=False)
+def add_scores(scores: pd.DataFrame, file: Path) -> None:
+    """Add the scores of a study to the archive, in place of those that it has of the study."""
+    kept = [scores[[*_TYPES]]]
+    if file.exists():
+        others = load_scores(file=file)
+        kept.append(others[~others["study"].isin(scores["study"].unique())])
+    table = pd.concat([own.astype(dict.fromkeys(_NAMES, "str")) for own in kept]).sort_values(_ORDER, ignore_index=True)
+    with write_with_checksum(file) as temporary:
+        table.astype(_TYPES).to_parquet(temporary, compression="zstd", index=False)
 
 
 def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:
@@ -140,12 +149,12 @@ def make_kept_comparison(comparison: Comparison, summary: dict[str, Any]) -> Kep
 
 
 @cache
-def compare_kept(name: str, folder: Path = FOLDER) -> tuple[KeptComparison, ...]:
+def compare_kept(name: str, folder: Path = FOLDER, archive: Path = FILE) -> tuple[KeptComparison, ...]:
     """Make the declared comparisons of a kept study again from its scores, or read them where they are kept."""
     summary = read_summary(name, folder)
     if "comparisons" in summary:
         return tuple(KeptComparison(*row) for row in summary["comparisons"])
-    table = build_score_table(read_score_file(folder / f"{name}.parquet"))
+    table = build_score_table(load_scores(name, archive))
     compared = list[Comparison]()
     for family, declared in summary["families"].items():
         pairs = declared["comparisons"]
@@ -163,12 +172,12 @@ def compare_kept(name: str, folder: Path = FOLDER) -> tuple[KeptComparison, ...]
     return tuple(make_kept_comparison(c, summary) for c in compared)
 
 
-def average_seeds(name: str, folder: Path = FOLDER) -> dict[str, list[float]]:
+def average_seeds(name: str, folder: Path = FOLDER, archive: Path = FILE) -> dict[str, list[float]]:
     """Return the mean over queries of each seed, by system."""
     summary = read_summary(name, folder)
     if "seed_means" in summary:
         return dict(summary["seed_means"])
-    table = build_score_table(read_score_file(folder / f"{name}.parquet"))
+    table = build_score_table(load_scores(name, archive))
     return {system: table.values[system].mean(axis=1).tolist() for system in summary["systems"]}
 
 

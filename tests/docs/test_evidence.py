@@ -2,31 +2,33 @@
 
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from analysis.archive import FILE, load_scores
 from analysis.readers.study_reader import read_records
 from analysis.tables.main import build_report_data
+from benchmarks.statistics import replication
 from docs.scripts import evidence, kept_studies
 from tests.analysis.builders import plan_of, study_runs, write_records
+from tests.analysis.similarity import encoder_plan, encoder_runs
+from trainables.utils.checksums import DamagedError
+from trainables.utils.errors import UserError
 
 KEPT = sorted(path.stem for path in kept_studies.FOLDER.glob("*.json"))
-LARGEST = 400_000
-"""Bytes that the files of one study may take in the repository."""
+LARGEST = 1_000_000
+"""Bytes that a kept file may take in the repository."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("most_scores", "changes"),
-    [
-        (100_000, {}),
-        (0, {"margin": 0.5}),
-        (100_000, {"seed_variance": "pooled"}),
-        (0, {"confirm_seeds": [1, 2, 3, 4], "group_size": 2}),
-    ],
-    ids=["scores own", "results margin", "scores pooled", "results sequential"],
+    "changes",
+    [{"margin": 0.5}, {"seed_variance": "pooled"}, {"confirm_seeds": [1, 2, 3, 4], "group_size": 2}],
+    ids=["own", "pooled", "sequential"],
 )
-def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path, changes, most_scores, monkeypatch):
-    monkeypatch.setattr(kept_studies, "_MOST_SCORES", most_scores)
+def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path, changes):
+    archive = tmp_path / "scores.parquet"
     runs = study_runs(seeds=(1, 2, 3, 4))
     plan = plan_of(runs, seeds=[1, 2, 3, 4], **changes)
     corrections = {"variants": "holm", "sanity": "bonferroni"}
@@ -34,8 +36,8 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path
         family["correction"] = corrections[family["name"]]
     write_records(tmp_path / "study", plan, runs)
     report = build_report_data(read_records(tmp_path / "study"))
-    kept_studies.keep_evidence("made", str(tmp_path / "study"), tmp_path)
-    again = {(c.family, c.system, c.baseline): c for c in kept_studies.compare_kept("made", tmp_path)}
+    kept_studies.keep_evidence("made", str(tmp_path / "study"), tmp_path, archive)
+    again = {(c.family, c.system, c.baseline): c for c in kept_studies.compare_kept("made", tmp_path, archive)}
     declared = [c for c in report.comparisons if c.metric == report.results.plan.metric]
     assert len(again) == len(declared) == 7
     for c in declared:
@@ -45,8 +47,7 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path
         assert own.interval == pytest.approx(c.interval, abs=1e-6)
         assert own.p == pytest.approx(c.p, abs=1e-6)
         assert own.corrected == pytest.approx(c.adjusted[corrections[c.family]], abs=1e-6)
-    assert (tmp_path / "made.parquet").exists() == bool(most_scores)
-    rows = evidence.format_results(["made"], tmp_path)[1:]
+    rows = evidence.format_results(["made"], tmp_path, archive)[1:]
     for row in report.table.rows:
         assert [own for own in rows if own[0] == row.system and own[1].startswith(f"{row.test[0]:.4f}")]
     verdicts = {(own[0], own[2]): own[3:] for own in rows}
@@ -59,10 +60,49 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path
 def test_pages_have_the_tables_made_from_what_is_kept():
     pages = evidence.make_pages()
     assert [path for path, text in pages.items() if path.read_text("utf-8") != text] == []
-    marked = " ".join(re.findall("<!-- evidence: (.+?) -->", "".join(pages.values()))).split()
-    assert sorted(marked) == sorted([*KEPT, "claims"])
-    for name in KEPT:
-        assert sum(path.stat().st_size for path in kept_studies.FOLDER.glob(f"{name}.*")) < LARGEST
+    marked = " ".join(re.findall("<!-- evidence: (?:test )?(.+?) -->", "".join(pages.values()))).split()
+    assert sorted(marked) == sorted([*KEPT, *replication.TABLES, "archive", "claims"])
+    for path in (FILE, *kept_studies.FOLDER.glob("*.json")):
+        assert path.stat().st_size < LARGEST
+
+
+def test_a_correlation_is_kept_as_means_of_seeds_and_comparisons(tmp_path):
+    runs = encoder_runs()
+    write_records(tmp_path / "study", encoder_plan(runs), runs)
+    report = build_report_data(read_records(tmp_path / "study"))
+    kept_studies.keep_evidence("made", str(tmp_path / "study"), tmp_path, tmp_path / "scores.parquet")
+    assert not (tmp_path / "scores.parquet").exists()
+    again = {(c.family, c.system, c.baseline): c.difference for c in kept_studies.compare_kept("made", tmp_path)}
+    declared = [c for c in report.comparisons if c.metric == report.results.plan.metric]
+    assert again == {(c.family, c.system, c.baseline): c.difference for c in declared}
+    means = kept_studies.average_seeds("made", tmp_path)
+    for row in report.table.rows:
+        assert np.mean(means[row.system]) == pytest.approx(row.test[0], abs=1e-5)
+
+
+def test_the_archive_has_a_study_once_and_is_checked_when_it_is_read(tmp_path):
+    file, scores = tmp_path / "scores.parquet", load_scores("smoothing-qqp-bm25")
+    other = scores.assign(study="other", value=scores["value"] + 1)
+    for own in (other, scores.iloc[:5], scores):
+        kept_studies.add_scores(own, file)
+    pd.testing.assert_frame_equal(load_scores("smoothing-qqp-bm25", file), scores)
+    assert load_scores("other", file)["value"].tolist() == other["value"].tolist()
+    with pytest.raises(UserError, match=r"^study: none; expected one of other, smoothing-qqp-bm25$"):
+        load_scores("none", file)
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DamagedError, match="does not match its checksum"):
+        load_scores(file=file)
+
+
+def test_the_archive_has_each_query_of_each_run_once():
+    scores = load_scores()
+    assert not scores.duplicated(["study", "system", "seed", "query"]).any()
+    assert sorted(set(KEPT) - set(scores["study"])) == [name for name in KEPT if name.startswith("noise-")]
+    for _, own in scores.groupby("study", observed=True):
+        runs = own.fillna({"seed": -1}).groupby(["system", "seed"], observed=True)["query"].nunique()
+        assert runs.nunique() == 1
 
 
 def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path, monkeypatch):
@@ -72,6 +112,7 @@ def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path, monkeypatch):
         f"Before.\n\n<!-- evidence: {KEPT[0]} -->\n\n| old |\n\n<!-- end of evidence -->\n\nBetween.\n\n{new}"
     )
     monkeypatch.setattr(evidence, "PAGES", tmp_path)
+    monkeypatch.setattr(evidence, "CARD", page)
     evidence.main(["write"])
     text = page.read_text("utf-8")
     assert "| old |" not in text
