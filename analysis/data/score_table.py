@@ -49,7 +49,8 @@ class ScoreTable:
             for row in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)):
                 missing_queries = [str(self.queries[query]) for query in np.flatnonzero(missing[row])]
                 seed = f"seed {self.seeds[row]} " if len(values) > 1 else ""
-                lines.append(f"{system} {seed}lacks {len(missing_queries)} queries: {join_names(missing_queries)}")
+                count = f"{len(missing_queries)} quer{'y' if len(missing_queries) == 1 else 'ies'}"
+                lines.append(f"{system} {seed}lacks {count}: {join_names(missing_queries)}")
         return lines
 
 

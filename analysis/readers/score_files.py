@@ -1,5 +1,6 @@
 """Reads tables of scores: one row a score, of any origin or from an experiment of PyTerrier."""
 
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -29,14 +30,16 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
             frame = pd.read_parquet(path)
             frame = frame.reset_index() if any(frame.index.names) else frame
         else:
-            frame = pd.read_csv(
-                path,
-                sep=_find_separator(path),
-                dtype=dict.fromkeys(_TEXT, str),
-                skipinitialspace=True,
-                keep_default_na=False,
-                na_values=[""],
-            ).rename(columns=str.strip)
+            with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+                frame = pd.read_csv(
+                    path,
+                    sep=_find_separator(path),
+                    index_col=False,
+                    dtype=dict.fromkeys(_TEXT, str),
+                    skipinitialspace=True,
+                    keep_default_na=False,
+                    na_values=[""],
+                ).rename(columns=str.strip)
             for name in {*_TEXT, "seed"} & {*frame}:
                 if not pd.api.types.is_numeric_dtype(frame[name]):
                     frame[name] = frame[name].str.strip()
@@ -44,6 +47,8 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
         raise UserError(str(path), "no such file", _EXPECTED) from error
     except UnicodeDecodeError as error:
         raise UserError(str(path), "not UTF-8", UTF8_TEXT) from error
+    except pd.errors.ParserWarning as error:
+        raise UserError(str(path), "rows with more fields than the header", "a name for every column") from error
     except (OSError, ValueError, pd.errors.ParserError) as error:
         raise UserError(str(path), error, _EXPECTED) from error
     if not {"system", "query"} & {*frame} and {*_PYTERRIER, "measure"} <= {*frame}:

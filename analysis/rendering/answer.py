@@ -118,10 +118,12 @@ def build_answer(findings: Sequence[Finding], scores: Mapping[str, Score | None]
     about = join_with_and(list(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target)) or ["nothing yet"])
     queries = _join([f"{sample.queries:,}", sample.split, adapt_to_unit("queries", sample.unit)])
     counts = [queries] * (sample.queries > 1) + [sample.seed_words or _count(sample.seeds, "seed")]
-    line = f"Tested for {adapt_to_unit(about, sample.unit)}, with {' and '.join(counts)}. {describe_correction(sample)}"
+    tested = f"Tested for {adapt_to_unit(about, sample.unit)}, with {' and '.join(counts)}."
+    line = _join([tested, describe_correction(sample)])
     parts = [sentence, power] if is_open else [sentence]
     rest = [line, _describe_one_sided(findings, sample)] + ([] if is_open else [power])
-    what = f"{sample.metric}: mean ± standard deviation over seeds, and differences between systems."
+    spread = " ± standard deviation over seeds" * _has_spread(scores)
+    what = f"{sample.metric}: mean{spread}, and differences between systems."
     table = _build_table(findings, scores, sample)._replace(caption=_join([what, *rest]))
     return Answer(_join(parts), table, _join(rest))
 
@@ -182,7 +184,7 @@ def _build_table(findings: Sequence[Finding], scores: Mapping[str, Score | None]
          *(f.to_cells() if f.baseline != "-" else ["-", "-", f.verdict])]
         for f in (*first, *findings, *last)
     ]  # fmt: skip
-    spread = " ± sd" if any(score and score[1] is not None for score in scores.values()) else ""
+    spread = " ± sd" * _has_spread(scores)
     direction = ", lower is better" if sample.lower_is_better else ""
     measured = f"{sample.metric}{spread}{direction}"
     header = ["system", "versus", measured, "difference", f"{sample.confidence} interval", "verdict"]
@@ -190,6 +192,10 @@ def _build_table(findings: Sequence[Finding], scores: Mapping[str, Score | None]
         for row in (header, *rows):
             del row[1]
     return Section("Result", header, rows, "", label="main")
+
+
+def _has_spread(scores: Mapping[str, Score | None]) -> bool:
+    return any(score and score[1] is not None for score in scores.values())
 
 
 def _describe_decided(verdict: str, own: Sequence[Finding], level: str) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import math
 import re
 from collections.abc import Callable
@@ -77,12 +78,15 @@ def escape_markdown_cell(text: str) -> Raw:
 def render_csv(frame: "pd.DataFrame") -> str:
     """Render a table as CSV in which no text is a formula: one that looks like it begins with an apostrophe.
 
+    Lists are JSON.
+
     Example:
         >>> import pandas as pd
         >>> render_csv(pd.DataFrame({"system": ["=1+1", "-0.5", "BERT"], "value": [-1, 2, 3]})).split()
         ['system,value', "'=1+1,-1", '-0.5,2', 'BERT,3']
     """
-    shown = frame.map(lambda cell: f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell)
+    lists = frame.map(lambda cell: json.dumps(cell) if isinstance(cell, list | tuple) else cell)
+    shown = lists.map(lambda cell: f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell)
     return str(shown.to_csv(index=False, lineterminator="\n"))
 
 

@@ -40,8 +40,8 @@ def build_systems_frame(analysis: ReportData) -> pd.DataFrame:
 def build_comparisons_frame(comparisons: Sequence[Comparison], corrections: Mapping[str, str]) -> pd.DataFrame:
     """Return one row a comparison, with the content of `Comparison.as_dict`.
 
-    A key in an object is a column with a point, such as `adjusted.holm` or `targets.both.p`. In addition, `p` is that
-    of the headline test, `p_corrected` has the correction of the family, and `low` and `high` are the interval; they
+    A key in an object is a column with a point, such as `adjusted.holm` or `targets.both.p`. `low` and `high` are the
+    interval. In addition, `p` is that of the headline test, and `p_corrected` has the correction of the family. They
     are NaN if the systems were not compared.
 
     Args:
@@ -52,7 +52,7 @@ def build_comparisons_frame(comparisons: Sequence[Comparison], corrections: Mapp
     for c in comparisons:
         low, high = c.interval or (None, None)
         headline = {"p": c.p, "p_corrected": c.adjusted[corrections[c.family]], "low": low, "high": high}
-        rows.append(c.as_dict() | headline)
+        rows.append({key: value for key, value in c.as_dict().items() if key != "interval"} | headline)
     frame = pd.json_normalize(rows)
     return frame.astype(dict.fromkeys(("p", "p_corrected", "low", "high"), "float64")) if rows else frame
 

@@ -331,3 +331,22 @@ def test_json_replaces_neither_an_input_nor_a_file_of_somebody_else(
         assert f"--json: {path} " in capsys.readouterr().err
     assert before == [path.read_bytes() for path in (scores, mine)]
     assert main([str(scores), "--json", str(own)]) == main([str(scores), "--json", str(own), "--seeds=pooled"]) == 0
+
+
+def test_systems_without_a_common_query_are_a_mistake_of_the_user() -> None:
+    rows = [("A", "q1", 0.5), ("A", "q2", 0.25), ("B", "q3", 0.5), ("B", "q4", 0.25)]
+    frame = pd.DataFrame(rows, columns=["system", "query", "value"])
+    fault = "^mine: no query in common: A lacks 2 queries: q3, q4; expected scores of the same queries"
+    with pytest.raises(UserError, match=fault):
+        compare(frame, where="mine")
+
+
+def test_the_table_of_all_numbers_has_plain_cells(tmp_path: Path) -> None:
+    rows = [(n, s, q, v) for n in "AB" for s in range(3) for q, v in enumerate(np.random.default_rng(s).random(9))]
+    pd.DataFrame(rows, columns=["system", "seed", "query", "value"]).to_csv(tmp_path / "p.csv", index=False)
+    assert main([str(tmp_path / "p.csv"), "--to", str(tmp_path / "all.csv")]) == 0
+    table = pd.read_csv(tmp_path / "all.csv")
+    texts = {name for name in table if not pd.api.types.is_numeric_dtype(table[name])}
+    named = {"system", "family", "task", "metric", "baseline", "target", "verdict"}
+    assert texts <= {*named, "each_seed", "outlying_seeds"}
+    assert json.loads(table["each_seed"].dropna().iloc[0]) == [1.0, 1.0, 1.0]

