@@ -10,16 +10,18 @@ import pytest
 
 from analysis.compare import compare
 from analysis.rendering.answer import Answer, Finding, Sample, build_answer, write_sentence
-from analysis.rendering.conclusion import answer_study, list_warnings
+from analysis.rendering.conclusion import answer_study, describe_sample, list_warnings
 from analysis.rendering.result_table import ComparisonResult, build_result_document
 from analysis.stats.comparison import ComparisonSettings
-from analysis.stats.power import minimum_detectable_effect
+from analysis.stats.power import minimum_detectable_effect, required_growth
+from analysis.stats.variance_components import VarianceComponents
 from analysis.suites.comparisons import build_suite_data
 from analysis.suites.suite_results import read_suite_folder
 from analysis.suites.tables import answer_suite
 from tests.analysis.builders import Made, analyse, get_comparison, scores, study_runs
 from tests.analysis.suites.builders import write_suite
 
+SEEDS = (1, 2, 3, 4)
 GAINS = {"BERT": 0.0, "LS": 0.1, "T-LS": -0.1, "WSLS": 0.0}
 
 
@@ -206,13 +208,86 @@ def test_the_table_has_each_system_once_for_each_comparison() -> None:
     assert "by holm, intervals by Bonferroni." in ask(frame, correction="holm")[0].line
 
 
+OPEN = Finding("LS", "BERT", 0.01, (-0.03, 0.05), "undecided", "both", 0.02)
+WON = Finding("T-LS", "BERT", 0.2, (0.1, 0.3), "better", "both", 0.02)
+VARIANCE = VarianceComponents(1e-4, 0.01, 0.02)
+
+
+def say(*findings: Finding, scores: dict | None = None, **changes: object) -> Answer:
+    sample = Sample("MAP", 4, 500, max(len(findings), 1), 0.05, "bonferroni", largest=1.0, variance=VARIANCE)
+    return build_answer(findings, scores or {}, replace(sample, **changes))
+
+
+def test_the_level_is_said_everywhere() -> None:
+    answer = say(OPEN, WON, alpha=0.1)
+    assert "(90 % interval 0.1000 to 0.3000)" in answer.sentence
+    assert "(90 % bounds for both comparisons)" in answer.sentence
+    assert answer.table.header[-2] == "90 % interval"
+    assert "95" not in answer.sentence + answer.line + "".join(answer.table.header)
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, ""), (2, "both comparisons"), (3, "all 3 comparisons")])
+def test_how_many_are_corrected_is_said_from_two_on(count: int, words: str) -> None:
+    answer = say(OPEN, comparisons=count)
+    assert (f"% bounds for {words})" if words else "% bounds)") in answer.sentence
+    assert ("at once" in answer.line) == bool(words)
+    if words:
+        assert f"Intervals and verdicts hold for {words} at once (Bonferroni)." in answer.line
+    assert answer.line in answer.table.caption
+    assert "  " not in answer.line
+
+
+@pytest.mark.parametrize(("margin", "smaller"), [(None, "0.01"), (0.005, "0.005"), (0.05, "0.01")])
+def test_a_larger_study_is_one_for_the_margin_or_half_of_what_this_one_detects(margin, smaller) -> None:
+    variance, level = VARIANCE.to_difference_variance(), 0.05
+    seeds, queries = required_growth(variance, 0.02, float(smaller), 4, 500, level)
+    (told,) = re.findall(rf"0.020 with 80 % power; {smaller} would take about ([\d,]+) seeds and ([\d,]+) queries", say(
+        OPEN, margin=margin).sentence)  # fmt: skip
+    for number, needed in zip(told, (seeds, queries), strict=True):
+        assert needed <= int(number.replace(",", "")) < 1.1 * needed + 1
+
+
+def test_what_the_study_detects_is_said_once_in_the_sentence_or_in_the_line() -> None:
+    assert "can detect" in say(OPEN).sentence
+    assert "can detect" not in say(OPEN).line
+    assert "can detect" not in say(WON).sentence
+    assert say(WON).line.endswith("This study can detect differences of about 0.020 with 80 % power.")
+
+
+@pytest.mark.parametrize("interval", [(-2.0, 0.1), (-0.1, 2.0), (-2.0, 2.0)])
+def test_bounds_beyond_what_is_possible_bound_nothing(interval) -> None:
+    assert "nothing bounds the true difference from BERT" in say(OPEN._replace(interval=interval)).sentence
+
+
+def test_of_many_names_the_first_ones_are_said_and_the_others_counted() -> None:
+    named = [OPEN._replace(system=f"S{number}") for number in range(12)]
+    (rest,) = re.findall(r"and (\d+) more", say(*named).sentence)
+    assert [f.system in say(*named).sentence for f in named].count(True) == 12 - int(rest)
+    pairs = [own._replace(baseline=f"B{place % 2}") for place, own in enumerate(named)]
+    (rest,) = re.findall(r"and (\d+) more", say(*pairs).sentence)
+    assert len(re.findall(r"\bS\d+", say(*pairs).sentence)) == 12 - int(rest)
+
+
+@pytest.mark.parametrize(("sd", "header"), [(None, "MAP"), (0.1, "MAP ± sd")])
+def test_a_deviation_over_seeds_is_named_where_there_is_one(sd, header) -> None:
+    answer = say(WON, scores={"BERT": (0.5, sd), "T-LS": (0.7, sd)})
+    assert answer.table.header[1] == header
+    assert ("deviation over seeds" in answer.table.caption) == (sd is not None)
+
+
+def test_a_study_counts_and_corrects_the_comparisons_of_its_headline_alone(tmp_path: Path) -> None:
+    runs = study_runs(SEEDS, grid=False)
+    pairs = [["LS", "BERT"], ["T-LS", "BERT"]]
+    headline = {"name": "variants", "correction": "holm", "comparisons": pairs, "metrics": ["R10@1", "MAP"]}
+    sanity = {"name": "sanity", "correction": "bonferroni", "comparisons": [["BERT", "BM25"]]}
+    sample = describe_sample(analyse(tmp_path, runs, seeds=[*SEEDS], families=[headline, sanity]))
+    assert (sample.comparisons, sample.correction) == (4, "holm")
+
+
 def test_findings_with_different_metrics_have_no_common_bounds() -> None:
     sample = Sample("", 0, 0, 2, 0.05, "bonferroni")
     own = [Finding(f"LS ({task})", "BERT", 0.1, (-9.0, 9.0), "undecided", "both") for task in ("QQP", "STS")]
     assert write_sentence(own, sample) == "Undecided for LS (QQP) and LS (STS)."
-
-
-SEEDS = (1, 2, 3, 4)
 
 
 def null_runs(seeds: tuple[int, ...] = SEEDS, queries: int = 60) -> list[Made]:
