@@ -115,6 +115,10 @@ class Plan(BaseModel, frozen=True, extra="allow"):
     systems: tuple[str, ...] = Field(min_length=1)
     expected_queries: dict[str, int] = {}
     families: tuple[PlannedFamily, ...] = Field(min_length=1)
+    shared_beginnings: tuple[tuple[str, str], ...] = ()
+    """Pairs of systems that may have trained alike, to the bit, until one switched its smoothing off. The chosen
+    configurations did if all else is the same, see `analysis.comparisons.shared_beginnings`.
+    """
     compared: ComparedHyperparameter | None = None
     """Hyperparameter with one system for each of its values. If None, each variant is one system."""
     label_noise: str | None = None

@@ -261,9 +261,9 @@ class AnalysisSettings(Settings):
     """Smallest difference that matters, in units of the metric, for the equivalence test. If None, there is none."""
     comparisons: Annotated[
         tuple[SystemPair, ...],
-        expect('a list of pairs of systems, e.g. [["T-WSLS", "WSLS"]]'),
+        expect('a list of pairs of systems, e.g. [["WSLS", "LS"]]'),
     ] = ()
-    """Further pairs of a system and its baseline, corrected with those of the plan; exploratory if they are added after
+    """Further pairs of a system and its baseline, in the first family of the plan; exploratory if they are added after
     test scores exist."""
     dev_comparisons: bool = False
     """Also compare on the development set, with its own correction. Scores of searched systems are optimistic there."""

@@ -77,22 +77,25 @@ def load_suite(
     return _load_suite(str(suite), _format_settings(settings), studies)
 
 
-def plan(study: Study | Suite, estimate_cost: bool = False) -> Preview:
-    """Return what the study or suite would run, share and cost. Nothing runs, and neither torch nor ray is loaded.
+def plan(study: Study | Suite, estimate_cost: bool = False, records: str | Path | None = None) -> Preview:
+    """Return what the study or suite would run, cost and show. Nothing runs, and neither torch nor ray is loaded.
 
     Args:
         study: a study or a suite.
         estimate_cost: True to train for a minute, for each study, in order to estimate the cost.
+        records: results or file of scores of an earlier study, which say what differences this one shows. If None,
+            those that the study has itself.
 
     Returns:
         A dictionary with the keys of `--dry-run --json`; printed, it is the text of `--dry-run`.
 
     Raises:
-        UserError: the study does not fit this machine, its model or its prepared data.
+        UserError: the study does not fit this machine, its model or its prepared data; or `records` do not fit it.
     """
+    place = None if records is None else str(records)
     if isinstance(study, Suite):
-        return build_suite_preview(study, estimate_cost, print_line)
-    return build_preview(study, estimate_cost, print_line)
+        return build_suite_preview(study, estimate_cost, print_line, place)
+    return build_preview(study, estimate_cost, print_line, place)
 
 
 def prepare(study: Study) -> None:

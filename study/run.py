@@ -111,12 +111,12 @@ class _Command:
         from study.suites.preview import build_suite_preview
         from study.workflows.dry_run import build_preview
 
-        estimate_cost, as_json = self._options.estimate_cost, self._options.json
+        estimate_cost, as_json, records = self._options.estimate_cost, self._options.json, self._options.records
         log: Callable[[str], None] = (lambda line: None) if as_json else print_line
         preview = (
-            build_suite_preview(planned, estimate_cost, log)
+            build_suite_preview(planned, estimate_cost, log, records)
             if isinstance(planned, Suite)
-            else build_preview(planned, estimate_cost, log)
+            else build_preview(planned, estimate_cost, log, records)
         )
         print_escaped(json.dumps(preview, indent=1) if as_json else str(preview))
 
@@ -173,6 +173,11 @@ def _build_parser() -> Parser:
     parser.add_argument(
         "--estimate-cost", action="store_true", help="with --dry-run: train for a minute to estimate the cost"
     )
+    parser.add_argument(
+        "--records",
+        metavar="PATH",
+        help="with --dry-run: results or file of scores of an earlier study, which say what differences this one shows",
+    )
     parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON")
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")
     return parser
@@ -180,9 +185,9 @@ def _build_parser() -> Parser:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored."""
-    if (options.estimate_cost or options.json) and not options.dry_run:
-        found = "--estimate-cost" if options.estimate_cost else "--json"
-        raise UserError("command line", found, "also --dry-run")
+    for name in ("estimate_cost", "records", "json"):
+        if getattr(options, name) and not options.dry_run:
+            raise UserError("command line", f"--{name.replace('_', '-')}", "also --dry-run")
 
 
 def _split_parameters(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -1,57 +1,181 @@
-"""Computes what a number of seeds would show, from the scores that a study has on its development set."""
+"""Computes what differences a planned study would find, pair by pair, from scores that already exist."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
-from analysis.data.configurations import collect_configurations
+from analysis.data.configurations import Configuration, choose_configurations, collect_configurations, mean_and_std
+from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results
+from analysis.readers.score_files import read_score_file
+from analysis.readers.study_reader import read_folder
 from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.pooled import MAX_SEEDS, compute_pooled_df
-from analysis.stats.power import minimum_detectable_effect
-from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
-from records.plan import Plan
+from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
+from analysis.stats.variance_components import estimate_variance_components
+from records.plan import Phase, Plan, PlannedFamily
+from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
+from trainables.utils.errors import UserError
+
+Pair = tuple[str, str]
 
 
-def estimate_dev_components(results: Results) -> VarianceComponents | None:
-    """Estimate the variance components from the first complete configuration of each system on the search split.
+class Pilot(NamedTuple):
+    """Variances of the paired differences of systems, estimated from scores that exist.
 
-    Returns:
-        None with one seed, or if fewer than two systems have a complete configuration.
+    Attributes:
+        source: what the scores are, in words.
+        queries: number of queries that have scores.
+        variances: variances of each pair whose scores are complete for two seeds or more.
     """
-    plan, first = results.plan, dict[str, Floats]()
-    for configuration in collect_configurations(results):
-        if configuration.system in plan.systems and configuration.system not in first:
-            values = configuration.evaluate_queries(plan, "search")
-            if values is not None:
-                first[configuration.system] = values
-    return estimate_variance_components(list(first.values()))
+
+    source: str
+    queries: int
+    variances: dict[Pair, DifferenceVariance]
+
+
+class DetectableEffect(NamedTuple):
+    """What one comparison would find.
+
+    Attributes:
+        family: its family.
+        system: system that is compared.
+        baseline: system that it is compared with.
+        effects: for each number of seeds the difference that is found with 80 % power. None if the pair has no scores,
+            with one seed, or without spread.
+    """
+
+    family: str
+    system: str
+    baseline: str
+    effects: list[float | None]
+
+
+def list_planned_pairs(plan: Plan) -> list[tuple[PlannedFamily, Pair]]:
+    """Return the comparisons of trained systems on the test split by the plan's metric, each with its family."""
+    families = (family for family in plan.test_families if plan.metric in plan.get_family_metrics(family))
+    return [(family, pair) for family in families for pair in family.comparisons if {*pair} <= {*plan.systems}]
+
+
+def read_pilot(plan: Plan, place: Path) -> Pilot:
+    """Read the scores of an earlier study and estimate the variances of the planned pairs.
+
+    Args:
+        plan: plan of the new study.
+        place: folder of a study, or a file of scores as `python -m analysis.compare` reads it.
+
+    Raises:
+        UserError: if there is no such study or file, or it has no two of the compared systems with two seeds.
+    """
+    if place.is_file():
+        pilot = estimate_from_scores(plan, build_score_table(read_score_file(place), str(place)))
+    else:
+        pilot = estimate_from_results(plan, read_folder(place))
+    if not pilot.variances:
+        pairs = ", ".join(f"{system} and {baseline}" for _, (system, baseline) in list_planned_pairs(plan))
+        raise UserError(str(place), "no such pair with scores of two seeds", f"one of {pairs}, complete")
+    return pilot._replace(source=f"{place}: {pilot.source}")
+
+
+def estimate_from_results(plan: Plan, results: Results) -> Pilot:
+    """Estimate the variances of the planned pairs from the test scores of a study, or from its dev scores.
+
+    Those of dev are taken if no pair has complete test scores.
+
+    Of several configurations on dev the best one stands for its system, as it would be chosen.
+
+    Args:
+        plan: plan of the new study; its metric is computed.
+        results: the results of this study or of an earlier one.
+    """
+    configurations, pilot = collect_configurations(results), Pilot("", 0, {})
+    for phase, choose in _CHOICES.items():
+        chosen = [c for c in choose(results, configurations).values() if c is not None]
+        values = {c.system: c.evaluate_queries(results.plan, phase, plan.metric) for c in chosen}
+        pilot = _estimate(plan, values, f"{results.plan.get_split(phase)} scores")
+        if pilot.variances:
+            break
+    return pilot
+
+
+def estimate_from_scores(plan: Plan, table: ScoreTable) -> Pilot:
+    """Estimate the variances of the planned pairs from a table of scores, which are taken to be the plan's metric."""
+    pilot = _estimate(plan, {system: table.get_complete_scores(system) for system in table.values}, "scores")
+    return pilot._replace(source=f"{pilot.source}, taken as {plan.metric}")
 
 
 def compute_detectable_effects(
-    plan: Plan, components: VarianceComponents, queries: int, seeds: Sequence[int]
-) -> list[float | None]:
-    """Compute the minimum detectable effect of a headline comparison for several numbers of seeds.
+    plan: Plan, variances: Mapping[Pair, DifferenceVariance], queries: int, seeds: Sequence[int]
+) -> list[DetectableEffect]:
+    """Compute the minimum detectable effect of each planned pair for several numbers of seeds.
 
-    In a sequential study it is that of the last look, which has its share of the level.
+    In a sequential study it is that of the last look, which has its share of the level. Where the study pools seeds,
+    they count as the test counts them: those of the pair, or of its family's mean where that is larger.
 
     Args:
-        plan: plan of the study; its headline family is corrected by Bonferroni.
-        components: variance components of a system's scores.
+        plan: plan of the study; each family is corrected by Bonferroni.
+        variances: variances of the paired differences.
         queries: number of test queries.
         seeds: numbers of seeds.
-
-    Returns:
-        For each number of seeds the difference that is found with 80 % power. None with one seed, or without spread.
     """
-    count = len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline))
-    variance = components.to_difference_variance()
+    return [
+        DetectableEffect(
+            family.name, *pair, [_compute_effect(plan, family, pair, variances, queries, number) for number in seeds]
+        )
+        for family, pair in list_planned_pairs(plan)
+    ]
 
-    def compute(number: int) -> float | None:
-        looks = plan.model_copy(update={"confirm_seeds": tuple(range(number))}).looks
-        estimate = variance.estimate(number, queries)
-        if plan.seed_variance == "pooled" and number <= MAX_SEEDS:
-            df = compute_pooled_df(plan.headline.comparisons, number, queries)
-            estimate = estimate._replace(df=df)
-        return minimum_detectable_effect(estimate, plan.alpha * get_alpha_shares(looks)[-1] / count)
 
-    return [compute(number) if number > 1 else None for number in seeds]
+def _compute_effect(
+    plan: Plan,
+    family: PlannedFamily,
+    pair: Pair,
+    variances: Mapping[Pair, DifferenceVariance],
+    queries: int,
+    number: int,
+) -> float | None:
+    variance = variances.get(pair)
+    if variance is None or number < 2:
+        return None
+    estimate = variance.estimate(number, queries)
+    known = [variances[own] for own in family.comparisons if own in variances]
+    if plan.seed_variance == "pooled" and len(known) > 1 and number <= min(MAX_SEEDS, queries) and variance.rest:
+        ratio = sum(own.seed / own.rest for own in known if own.rest) / len(known)
+        estimate = variance._replace(seed=max(variance.seed, ratio * variance.rest)).estimate(number, queries)
+        estimate = estimate._replace(df=compute_pooled_df(family.comparisons, number, queries))
+    looks = plan.model_copy(update={"confirm_seeds": tuple(range(number))}).looks
+    count = len(family.comparisons) * len(plan.get_family_metrics(family))
+    return minimum_detectable_effect(estimate, plan.alpha * get_alpha_shares(looks)[-1] / count)
+
+
+def _estimate(plan: Plan, values: Mapping[str, Floats | None], what: str) -> Pilot:
+    known = {name: own for name, own in values.items() if own is not None and min(own.shape) > 1}
+    variances = dict(_iter_variances(plan, known))
+    shapes = {known[name].shape for pair in variances for name in pair}
+    seeds, queries = max(shapes, default=(0, 0))
+    counted = plan.adapt_to_unit(f"{queries:,} queries")
+    return Pilot(f"{what} of {seeds} seeds and {counted}", queries, variances)
+
+
+def _iter_variances(plan: Plan, values: Mapping[str, Floats]) -> Iterator[tuple[Pair, DifferenceVariance]]:
+    for _, (system, baseline) in list_planned_pairs(plan):
+        if system in values and baseline in values and values[system].shape == values[baseline].shape:
+            components = estimate_variance_components([values[system], values[baseline]])
+            if components is not None:
+                yield (system, baseline), components.to_difference_variance()
+
+
+def _choose_on_dev(results: Results, configurations: list[Configuration]) -> dict[str, Configuration | None]:
+    """Return the best complete configuration of each system."""
+    sign = -1 if results.plan.metric in LOWER_IS_BETTER else 1
+    scores = {c: mean_and_std(c.evaluate_queries(results.plan, "search")) for c in configurations}
+    known = {c: sign * score[0] for c, score in scores.items() if score}
+    return {c.system: c for c in sorted(known, key=lambda c: known[c])}
+
+
+_CHOICES: dict[Phase, Callable[[Results, list[Configuration]], dict[str, Configuration | None]]] = {
+    "test": choose_configurations,
+    "search": _choose_on_dev,
+}
+"""What represents a system, by the phase of the scores; the scores of the test are better."""

@@ -80,7 +80,7 @@ def _describe_weak_baselines(analysis: ReportData) -> list[str]:
         f"The baseline {c.system} has a worse mean than {c.baseline} ({c.difference:+.4f})."
         for c in analysis.comparisons
         if c.system in baselines
-        and c.family in {family.name for family in plan.test_families} - {plan.headline.name}
+        and c.baseline not in plan.systems
         and c.metric == plan.metric
         and sign * (c.difference or 0.0) < 0
     ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from analysis.comparisons.pooling import describe_pooling
+from analysis.comparisons.shared_beginnings import describe_shared_beginnings
 from analysis.data.configurations import describe_dev_choice, format_score
 from analysis.data.measured_cost import compute_cost, compute_run_seconds
 from analysis.data.recorded_run import Run
@@ -77,9 +78,10 @@ def list_folds(analysis: ReportData) -> list[Fold]:
         _build_ensemble_section(analysis),
         *(analysis.strata.to_sections(plan) if analysis.strata else []),
     ]
+    alike = describe_shared_beginnings(plan, analysis.chosen)
     search = [build_system_section(analysis), build_confirmation_section(plan, analysis.confirmed)]
     return [
-        _fold("All tests", tests, [], ["equal_rankers", "strata", "reliability"]),
+        _fold("All tests", tests, alike, ["equal_rankers", "strata", "reliability"]),
         _fold("Data", [build_data_section(results.statistics)], list_data_notes(results), ["weak_labels"]),
         _fold("Search", search, list_search_notes(analysis), ["compared", "epsilon", "learning_curves"]),
         _fold(

@@ -1,7 +1,7 @@
 """Systems of a study: its smoothing variants, their compared values, and the variants with a curriculum."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from search_spaces.space import Grid, has_param
@@ -104,6 +104,7 @@ def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
 
     They are every system with its own baseline, the pairs of variants that the trainable names, and each curriculum
     with the random order, which shows the effect of the order itself, and with the same system without its curriculum.
+    `list_switch_comparisons` has more, in a family of their own.
 
     Example:
         >>> from study.config.loader import load_study
@@ -116,7 +117,7 @@ def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
     ordered = [systems[baseline], *others]
     pairs = [
         *((system.name, _find_own_baseline(study, systems, system)) for system in others),
-        *_pair_variants(study, systems),
+        *_pair_variants(systems, study.study_type.comparisons),
         *((system.name, other) for system in ordered if (other := _find_random_order(study, systems, system))),
         *(
             (system.name, system.variant)
@@ -125,6 +126,28 @@ def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
         ),
     ]
     return list(dict.fromkeys(pairs))
+
+
+def list_switch_comparisons(study: Study) -> list[tuple[str, str]]:
+    """Return the pairs that show what it does to end a smoothing: a system, then the one that keeps the smoothing.
+
+    A pair that `analysis.comparisons` names is absent.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> list_switch_comparisons(load_study("quick", ['variants=["BERT", "LS", "T-LS", "T-WSLS"]']))
+        [('T-LS', 'LS')]
+    """
+    rows = study.study_type.variants
+    pairs = [
+        (name, other)
+        for name in study.variants
+        for other in study.variants
+        if rows[name].schedule != "constant" == rows[other].schedule
+        and (rows[name].distribution, rows[name].loss) == (rows[other].distribution, rows[other].loss)
+    ]
+    named = {frozenset(pair) for pair in study.analysis.comparisons}
+    return [pair for pair in _pair_variants(get_systems(study), pairs) if frozenset(pair) not in named]
 
 
 def _find_own_baseline(study: Study, systems: Mapping[str, System], system: System) -> str:
@@ -137,15 +160,15 @@ def _find_own_baseline(study: Study, systems: Mapping[str, System], system: Syst
     return next((other.name for other in similar if other.fixed.items() <= system.fixed.items()), baseline)
 
 
-def _pair_variants(study: Study, systems: Mapping[str, System]) -> list[tuple[str, str]]:
-    """Return the pairs of variants that the trainable names, those of compared values at the same value.
+def _pair_variants(systems: Mapping[str, System], pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the systems of pairs of variants, those of compared values at the same value.
 
     A system without the compared hyperparameter is paired with every value.
     """
     plain = [system for system in systems.values() if not system.curriculum]
     return [
         (first.name, second.name)
-        for pair in study.study_type.comparisons
+        for pair in pairs
         for first in plain
         for second in plain
         if (first.variant, second.variant) == pair

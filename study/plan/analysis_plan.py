@@ -8,8 +8,16 @@ from records.plan_file import PLAN_FILE, RESTORE_HINT, SETUP_KEY, read_plan
 from records.run_record import has_test_scores
 from study.config.loader import Study
 from study.config.spaces import list_hyperparameters
-from study.config.systems import UNTRAINED, get_baseline, get_systems, list_default_comparisons, list_trained_scores
+from study.config.systems import (
+    UNTRAINED,
+    get_baseline,
+    get_systems,
+    list_default_comparisons,
+    list_switch_comparisons,
+    list_trained_scores,
+)
 from study.plan.diff import list_changed_settings
+from study.plan.shared_training import list_shared_beginnings
 from trainables.utils.errors import UserError
 from trainables.utils.files import write_json
 from trainables.utils.hashing import hash_json
@@ -35,6 +43,8 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     comparisons = [list(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)]
     sanity = [[baseline, name] for name in (*study.reference_rankings, UNTRAINED)]
     families = _build_families(study, comparisons) if comparisons else []
+    if switches := [list(pair) for pair in list_switch_comparisons(study)]:
+        families.append({"name": "switch", "correction": study.analysis.correction, "comparisons": switches})
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
     if study.analysis.dev_comparisons and comparisons:
         family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
@@ -57,6 +67,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "expected_queries": queries,
         "data": data,
         "families": families,
+        "shared_beginnings": [list(pair) for pair in list_shared_beginnings(study)],
         "settings": settings,
         "unit": study.study_type.unit,
         "hyperparameters": list(list_hyperparameters(study)),
@@ -164,8 +175,9 @@ def register_plan(
         changes = list_changed_settings(earlier, plan)
         _reject_late_changes(plan, earlier, folder, changes)
         plan |= {"version": earlier["version"] + 1, "replaces": hash_json(earlier)}
-        known = [pair for family in earlier["families"] for pair in family["comparisons"]]
-        new = [pair for family in plan["families"] for pair in family["comparisons"] if pair not in known]
+        known = [(family["name"], pair) for family in earlier["families"] for pair in family["comparisons"]]
+        declared = [(family["name"], pair) for family in plan["families"] for pair in family["comparisons"]]
+        new = [pair for name, pair in declared if (name, pair) not in known]
         if new and has_test_scores(folder):
             plan["exploratory"] = added + [pair for pair in new if pair not in added]
     document = {"plan": plan, "hash": hash_json(plan), **({SETUP_KEY: setup} if setup else {})}

@@ -1,4 +1,4 @@
-"""Computes how many instances a study trains if equal first segments are trained once.
+"""Computes which systems train alike at first, and how many instances a study trains if it trains these once.
 
 The runs of one seed form a tree: two runs separate at the instance at which their settings begin to differ. Only runs
 with a switch point share instances: everything before it, with the runs of the same distribution, strength, training
@@ -7,13 +7,14 @@ neither torch nor ray.
 """
 
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from study.config.schema import Study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
 from study.config.systems import get_systems
 from study.plan.run_counts import count_runs
-from trainables.smoothing.schedules import compute_switch_instances
+from trainables.smoothing.schedules import SETTINGS, compute_switch_instances
 from trainables.specs.checkpoint_chain import Segment, split_into_segments
 from trainables.specs.run_spec import BaseSmoothing
 
@@ -83,6 +84,32 @@ def bound_instances_with_sharing(study: Study) -> Bounds:
     else:
         least, most = 0, sum(proposals[name] for name in switched) * shareable * len(study.seeds)
     return Bounds(low - most - len(switched) * shareable * fresh, high - least)
+
+
+def list_shared_beginnings(study: Study) -> list[tuple[str, str]]:
+    """Return the pairs of systems with a configuration each that train alike until one switches its smoothing off.
+
+    Whether those that the search chooses do is another question, see `analysis.comparisons.shared_beginnings`.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> list_shared_beginnings(load_study("quick"))
+        [('LS', 'T-LS'), ('WSLS', 'T-WSLS')]
+    """
+    beginnings = {name: _list_beginnings(study, name) for name in get_systems(study)}
+    return [pair for pair in combinations(beginnings, 2) if beginnings[pair[0]] & beginnings[pair[1]]]
+
+
+def _list_beginnings(study: Study, name: str) -> set[tuple[Any, ...]]:
+    """Return the settings of a system that its training may begin with, until a switch point or to its end."""
+    space = make_system_space(study, name)
+    kind = space.variant.distribution, space.variant.loss
+    settings = [params.values for params in space.points]
+    return {
+        (*kind, *((key, value) for key, value in values.items() if key not in ("schedule", *SETTINGS)))
+        for values in settings
+        if values.get("schedule", "constant") in ("constant", "two_stage")
+    }
 
 
 def _count_saved_by_whole_grid(study: Study) -> int:

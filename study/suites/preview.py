@@ -1,6 +1,7 @@
 """Preview of a suite: runs, shared training and cost of each study and of all of them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from study.suites.joint_plan import check_suite_folder
@@ -18,7 +19,10 @@ class SuitePreview(Preview):
 
 
 def build_suite_preview(
-    suite: Suite, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None
+    suite: Suite,
+    estimate_cost: bool = False,
+    log: Callable[[str], None] = lambda line: None,
+    records: str | None = None,
 ) -> SuitePreview:
     """Return the preview of a suite.
 
@@ -26,6 +30,8 @@ def build_suite_preview(
         suite: the suite as the command line describes it.
         estimate_cost: True to train for a minute a study in order to estimate the cost.
         log: called with a line for each step of these minutes.
+        records: results or file of scores of an earlier study; or the folder of an earlier suite, with a folder for the
+            key of each study. If None, each study's own.
 
     Returns:
         Keys are suite, folder, axes, columns, expected (needs that the file states), published (source of the published
@@ -41,7 +47,8 @@ def build_suite_preview(
         if estimate_cost:
             log(f"study {each.study.name}")
         with name_study(each):
-            studies[each.key] = {"labels": each.labels, **build_preview(each.study, estimate_cost, log)}
+            own = str(Path(records, each.key)) if records and Path(records, each.key).is_dir() else records
+            studies[each.key] = {"labels": each.labels, **build_preview(each.study, estimate_cost, log, own)}
     costs = [preview["cost"] for preview in studies.values()]
     trial_hours = _add([cost and cost["trial_hours"] for cost in costs])
     at_once = {cost["at_once"] for cost in costs if cost}
@@ -105,7 +112,22 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines.append("studies that share a run or its first segment train it once; the totals count it for each of them")
     if preview["published"]:
         lines.append(f"published results next to the measured ones: {preview['published']}")
+    lines += _format_detectable_effects(studies)
     return [*lines, "for the systems of one study: --dry-run --study KEY"]
+
+
+def _format_detectable_effects(studies: dict[str, dict[str, Any]]) -> list[str]:
+    """Return a line for each comparison: what its studies find with their own numbers of seeds."""
+    by_pair = dict[str, list[str]]()
+    for key, preview in studies.items():
+        if found := preview["detectable"]:
+            place = found["seeds"].index(len(preview["confirm_seeds"] or preview["seeds"]))
+            for row in found["comparisons"]:
+                if (effect := row["effects"][place]) is not None:
+                    pair = f"{row['system']} over {row['baseline']}"
+                    by_pair.setdefault(pair, []).append(f"{effect:.4f} ({key})")
+    heading = "differences that the studies find with 80 % power, corrected within each study:"
+    return [heading, *(f"  {pair}: {', '.join(each)}" for pair, each in by_pair.items())] if by_pair else []
 
 
 def _format(bounds: dict[str, Any] | None) -> str:

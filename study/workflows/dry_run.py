@@ -1,18 +1,17 @@
-"""Preview of a study: its runs, shared training, cost and minimum detectable effect.
+"""Preview of a study: its runs, shared training, cost and minimum detectable effects.
 
 It loads neither torch nor ray, except with --estimate-cost, which trains for a minute.
 """
 
-import json
+import math
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 from records.plan import Plan, PlannedFamily
 from records.plan_file import PLAN_FILE
 from records.run_record import Split
 from study.config.schema import Study
-from study.config.spaces import chooses_by_scores, count_configurations
+from study.config.spaces import count_configurations
 from study.config.systems import get_systems
 from study.config.training_length import resolve_length
 from study.execution.connect import get_cluster_address
@@ -22,7 +21,7 @@ from study.plan.analysis_plan import build_plan, check_changes, check_folder
 from study.plan.cost_estimate import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
-from study.workflows.seed_preview import build_seed_rows, format_seed_rows
+from study.workflows.seed_preview import build_seed_rows, find_detectable_effects, format_seed_table
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
 from trainables.specs.environment import ROCM_DEVICE, count_gpus
@@ -47,27 +46,34 @@ class Preview(dict[str, Any]):
         return str(self)
 
 
-def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str], None] = lambda line: None) -> Preview:
+def build_preview(
+    study: Study,
+    estimate_cost: bool = False,
+    log: Callable[[str], None] = lambda line: None,
+    records: str | None = None,
+) -> Preview:
     """Return the preview of a study. Unknown values are None.
 
     Args:
         study: the study as the command line describes it.
         estimate_cost: True to train for a minute in order to estimate the cost.
         log: called with a line for each step of that minute.
+        records: folder or file with the scores of an earlier study, which say what differences this one shows. If None,
+            those of the study's own folder.
 
     Returns:
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise
             (in words; None without), model, seeds, confirm_seeds, group_size, systems (one row for each), runs,
             training, instances (bounds), sampler, round_size, pruning, budgets, data, queries, overlaps, records, cost
-            (hours), metric, detectable, families (of the plan's comparisons), problems (that would stop a start on
-            this machine) and fresh_seeds (rows of `seed_preview.build_seed_rows`; empty if the study
-            chooses nothing).
+            (hours), metric, unit, families (of the plan's comparisons), problems (that would stop a start on this
+            machine), fresh_seeds (see `seed_preview.build_seed_rows`) and detectable (see
+            `seed_preview.find_detectable_effects`).
 
     Raises:
         UserError: the local files of the model cannot be trained; this machine has too few cores; training is too short
             for its evaluations; the study does not fit its prepared data; or the study cannot start, because its
             folder has results of other settings or other data. With `estimate_cost`, also if the task or the model is
-            not what the study says.
+            not what the study says; with `records`, if they have no scores of the study's comparisons.
     """
     if (path := find_local_model(study.model.name)) is not None:
         check_model_settings(path, study.model)
@@ -132,10 +138,11 @@ def build_preview(study: Study, estimate_cost: bool = False, log: Callable[[str]
         "records": {state: states.count(state) for state in ("finished", "failed")},
         "cost": _estimate_hours(study, cost, counts, len(measured)) if cost and is_length_known else None,
         "metric": study.analysis.metric,
-        "detectable": _read_detectable_effect(study),
+        "unit": plan.unit,
         "families": document["families"],
         "problems": problems,
-        "fresh_seeds": build_seed_rows(study, plan, cost, queries) if chooses_by_scores(study) else [],
+        "fresh_seeds": build_seed_rows(study, cost),
+        "detectable": find_detectable_effects(study, plan, queries, records),
     }
     return Preview(values)
 
@@ -185,22 +192,6 @@ def estimate_wall_hours(trial_hours: float, at_once: int, studies: int = 1) -> f
     return trial_hours / at_once + studies * START_AND_REPORT / 3600
 
 
-def _read_detectable_effect(study: Study) -> float | None:
-    """Return the median of the minimum detectable effects against the first baseline, from the last report.
-
-    It holds for 80 % power and the corrections of the analysis plan.
-    """
-    path = study.folder / "report" / "comparisons.json"
-    if not path.is_file():
-        return None
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    baseline_rows = [
-        row for row in rows if (row["family"], row["baseline"]) == (rows[0]["family"], rows[0]["baseline"])
-    ]
-    effects = [row["detectable"] for row in baseline_rows if row["detectable"] is not None]
-    return median(effects) if effects else None
-
-
 def _format_lines(preview: dict[str, Any]) -> list[str]:
     width = max(12, *(len(row["system"]) for row in preview["systems"]))
     fresh = f", confirmed with {preview['confirm_seeds']}" if preview["confirm_seeds"] else ""
@@ -245,14 +236,9 @@ def _format_lines(preview: dict[str, Any]) -> list[str]:
     lines.append(f"records: {records['finished']} runs finished, {records['failed']} failed")
     unpriced = "unknown until a run is recorded, or --estimate-cost" if instances else _UNPREPARED
     lines.append(f"cost: {_format_cost(cost) if cost else unpriced}")
-    lines += format_seed_rows(len(preview["confirm_seeds"]), preview["fresh_seeds"])
-    effect = preview["detectable"]
-    effect_text = "unknown until a first result shows the noise"
-    if effect:
-        is_possible = preview["metric"] in LOWER_IS_BETTER or effect < get_measure(preview["metric"]).max_value
-        size = f"about {effect:.4f}" if is_possible else "above the largest possible gain"
-        effect_text = f"{size} with 80 % power, from the report"
-    lines.append(f"minimum detectable effect: {effect_text}")
+    metric, own = preview["metric"], len(preview["confirm_seeds"] or preview["seeds"])
+    largest = math.inf if metric in LOWER_IS_BETTER else get_measure(metric).max_value
+    lines += format_seed_table(own, preview["fresh_seeds"], preview["detectable"], largest, preview["unit"])
     return lines + [f"a start here would fail: {problem}" for problem in preview["problems"]]
 
 

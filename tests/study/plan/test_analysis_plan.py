@@ -46,6 +46,7 @@ def test_all_comparisons_are_declared():
     plan = build_plan(study(), MODEL)
     assert {family["name"]: family["comparisons"] for family in plan["families"]} == {
         "variants": ALL,
+        "switch": [["T-LS", "LS"], ["T-WSLS", "WSLS"]],
         "sanity": [["BERT", "BM25"], ["BERT", "untrained"]],
     }
     assert (plan["version"], plan["seeds"], plan["metric"], plan["alpha"]) == (1, [1, 2, 3, 4, 5], "R10@1", 0.05)
@@ -142,9 +143,17 @@ NAMED = [["T-WSLS", "WSLS"], ["WSLS", "LS"]]
 
 
 def test_named_comparisons_follow_the_given_ones_in_their_family():
-    variants, sanity = build_plan(study(analysis={"comparisons": NAMED}), MODEL)["families"]
+    variants, switch, sanity = build_plan(study(analysis={"comparisons": NAMED}), MODEL)["families"]
     assert (variants["name"], variants["comparisons"]) == ("variants", ALL + NAMED)
-    assert sanity == build_plan(study(), MODEL)["families"][1]
+    assert switch["comparisons"] == [["T-LS", "LS"]]
+    assert sanity == build_plan(study(), MODEL)["families"][-1]
+
+
+def test_a_comparison_that_changes_its_family_after_a_test_score_is_exploratory(tmp_path):
+    register_plan(study(), MODEL, tmp_path)
+    write_test_scores(tmp_path)
+    moved = register_plan(study(analysis={"comparisons": NAMED[:1]}), MODEL, tmp_path).document
+    assert moved["exploratory"] == NAMED[:1]
 
 
 def test_comparisons_on_dev_are_a_family_of_their_own():
@@ -171,7 +180,7 @@ def test_after_test_scores_comparisons_are_added_as_exploratory_and_none_is_take
     register_plan(study(analysis={"comparisons": NAMED[:1]}), MODEL, tmp_path)
     write_test_scores(tmp_path)
     plan = register_plan(study(analysis={"comparisons": NAMED}), MODEL, tmp_path).document
-    assert (plan["version"], plan["exploratory"], comparisons(plan)[:-2]) == (2, NAMED[1:], ALL + NAMED)
+    assert (plan["version"], plan["exploratory"], comparisons(plan)[:-3]) == (2, NAMED[1:], ALL + NAMED)
     changes: tuple[dict[str, Any], ...] = (
         {"comparisons": NAMED[:1]},
         {"comparisons": [NAMED[0][::-1], NAMED[1]]},
@@ -206,7 +215,7 @@ def test_what_is_added_after_a_test_score_is_exploratory_for_ever(tmp_path):
     register_plan(study(variants=["BERT", "LS", "T-LS"]), MODEL, tmp_path)
     scores = write_test_scores(tmp_path)
     third = register_plan(study(), MODEL, tmp_path).document
-    assert third["exploratory"] == [["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"]]
+    assert third["exploratory"] == [["WSLS", "BERT"], ["T-WSLS", "BERT"], ["T-WSLS", "T-LS"], ["T-WSLS", "WSLS"]]
     scores.unlink()
     fourth = register_plan(study(seeds=[1, 2]), MODEL, tmp_path).document
     assert fourth["exploratory"] == third["exploratory"]

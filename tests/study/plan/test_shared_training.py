@@ -3,6 +3,7 @@
 from itertools import combinations, product
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +18,10 @@ from study.plan.shared_training import (
     bound_instances_with_sharing,
     bound_instances_without_sharing,
     count_distinct_instances,
+    list_shared_beginnings,
 )
-from trainables.specs.checkpoint_chain import split_into_segments
+from tests.study import scored
+from trainables.specs.checkpoint_chain import checkpoint_key, get_run_segments, split_into_segments
 from trainables.specs.ranker import LabelSmoothing
 
 BATCH = 4
@@ -166,3 +169,47 @@ def test_a_whole_grid_leaves_no_choice():
     found = bound_instances_with_sharing(study_of(8, ([0.1, 0.2], [0.25, 0.5]), {"LS": 2, "T-LS": 4}))
     assert found == (32 + 2 * (32 + 24 + 16),) * 2
     assert found == Bounds(176, 176)
+
+
+GRID = {"sampler": "grid", "n_configurations": {}, "epsilon": [0.1, 0.2], "schedule_settings": {"switch": [0.5, 0.75]}}
+
+
+@pytest.mark.parametrize(
+    ("variants", "search", "more"),
+    [
+        (["BERT", "LS", "T-LS", "WSLS", "T-WSLS"], {}, {}),
+        (["BERT", "LS", "T-LS", "LCE", "LCE-LS", "LCE-T-LS"], {}, {}),
+        (["BERT", "LS", "T-LS"], {"schedule": ["linear"]}, {}),
+        (["BERT", "LS", "T-LS"], {"schedule": ["linear", "two_stage"], "compare": "schedule"}, {}),
+        (["BERT", "LS", "T-LS"], {"compare": "epsilon"}, {}),
+        (["BERT", "T-LS"], {"compare": "switch"}, {}),
+        (
+            ["BERT", "LS", "T-LS"],
+            {},
+            {
+                "training": {"sampling": "uniform"},
+                "curriculum": {"variants": ["BERT", "LS", "T-LS"], "score": ["turns"]},
+            },
+        ),
+        (
+            ["BERT"],
+            {},
+            {"training": {"sampling": "uniform"}, "curriculum": {"variants": ["BERT"], "compare": "pacing"}},
+        ),
+    ],
+)
+def test_systems_that_share_a_beginning_are_those_with_equal_checkpoints(tmp_path, variants, search, more):
+    """The oracle: the keys of the checkpoints of every run."""
+    made = scored.study(seeds=[1], variants=variants, search=GRID | search, **more)
+    named = [
+        (request.labels["variant"], request.trial.specification)
+        for request in scored.conduct(scored.scheduler(made, tmp_path))
+        if request.trial.action == "train" and request.labels["role"] == "search"
+    ]
+    runs_of = [(name, run) for name, run in named if run.training and run.training.instances]
+    shared = set()
+    for (name, run), (other, another) in combinations(runs_of, 2):
+        cut = min(get_run_segments(one)[0].stop for one in (run, another))
+        if name != other and checkpoint_key(run, cut) == checkpoint_key(another, cut):
+            shared.add(frozenset((name, other)))
+    assert {frozenset(pair) for pair in list_shared_beginnings(made)} == shared

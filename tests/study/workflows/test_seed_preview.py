@@ -1,22 +1,19 @@
-"""Rows of --dry-run about numbers of fresh seeds: the trainings that they take, their cost, and what they show."""
+"""Table of --dry-run about numbers of seeds: the trainings that they take, their cost, and what they show."""
 
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from analysis.comparisons.planning import compute_detectable_effects, estimate_dev_components
-from analysis.readers.study_reader import read_records
-from analysis.stats.interim_tests import get_alpha_shares
-from analysis.stats.power import minimum_detectable_effect
-from analysis.stats.variance_components import VarianceComponents
 from records.plan import Plan
 from study.plan.analysis_plan import build_plan, register_plan
 from study.plan.cost_estimate import Cost
-from study.workflows.seed_preview import build_seed_rows, format_seed_rows
+from study.workflows.dry_run import build_preview
+from study.workflows.seed_preview import build_seed_rows, find_detectable_effects, format_seed_table
+from tests.study.command import call
 from tests.study.driving import RESOLVED
 from tests.study.scored import QUERIES, conduct, scheduler, study
+from trainables.utils.errors import UserError
 
 SMALL: dict[str, Any] = {
     "seeds": (1, 2),
@@ -26,9 +23,19 @@ SMALL: dict[str, Any] = {
 
 
 def rows(folder: Path, cost: Cost | None = None, **changes: Any) -> list[dict[str, Any]]:
+    return build_seed_rows(study(**SMALL, output={"folder": str(folder)}, **changes), cost)
+
+
+def effects(folder: Path, records: Path | None = None, **changes: Any) -> dict[str, Any] | None:
     made = study(**SMALL, output={"folder": str(folder)}, **changes)
     plan = Plan.model_validate(build_plan(made, ""))
-    return build_seed_rows(made, plan, cost, {"dev": QUERIES, "test": QUERIES})
+    return find_detectable_effects(made, plan, {"test": 500}, None if records is None else str(records))
+
+
+def run_search(folder: Path, **changes: Any) -> None:
+    made = study(**SMALL, output={"folder": str(folder)}, **changes)
+    register_plan(made, RESOLVED.model_digest, folder)
+    conduct(scheduler(made, folder))
 
 
 def test_the_trainings_are_those_of_the_confirmation_or_fewer(tmp_path):
@@ -43,63 +50,96 @@ def test_the_trainings_are_those_of_the_confirmation_or_fewer(tmp_path):
 
 def test_hours_are_those_of_the_trainings_and_their_tests(tmp_path):
     found = rows(tmp_path, Cost(fixed=60, instance=1.0, test=30, once=1000, source=""))
-    assert [row["seeds"] for row in found] == [3, 5, 10, 20]
+    assert [row["seeds"] for row in found] == [2, 3, 5, 10, 20]
     for row in found:
         trainings, tests = 5 * row["seeds"], 4 * row["seeds"]
         assert row["trial_hours"] == pytest.approx((trainings * (60 + 64) + tests * 30) / 3600, abs=1e-3)
 
 
 def test_the_study_s_own_number_is_there_and_marked(tmp_path):
-    found = rows(tmp_path, Cost(0, 1.0, 0, 0, ""), confirm={"seeds": (11, 12, 13, 14)})
-    lines = format_seed_rows(4, found)
-    assert [row["seeds"] for row in found] == [3, 4, 5, 10, 20]
-    assert [line for line in lines if line.endswith("(this study)")] == [lines[2]]
+    for confirm, own in ({"seeds": (11, 12, 13, 14)}, 4), ({}, 2):
+        found = rows(tmp_path, Cost(0, 1.0, 0, 0, ""), confirm=confirm)
+        lines = format_seed_table(own, found, None, 1.0, "query")
+        assert [row["seeds"] for row in found] == sorted({own, 3, 5, 10, 20})
+        assert lines[0].count("*") == 2
+        assert f" {own}*" in lines[0]
 
 
-def test_before_anything_is_known_one_line_says_the_trainings(tmp_path):
-    (line,) = format_seed_rows(0, rows(tmp_path))
-    assert line == "fresh seeds: 3 take 15, 5 take 25, 10 take 50, 20 take 100 trainings at most"
-    assert format_seed_rows(0, []) == []
+def test_before_anything_is_known_a_line_says_the_trainings_and_one_what_is_missing(tmp_path):
+    unknown = "differences found with 80 % power: unknown; --records PATH takes the scores of an earlier study"
+    found = rows(tmp_path, confirm={"seeds": (11, 12, 13)})
+    assert format_seed_table(3, found, None, 1.0, "query") == [
+        "fresh seeds: 3 take 15, 5 take 25, 10 take 50, 20 take 100 trainings at most",
+        unknown,
+    ]
+    assert effects(tmp_path) is None
+    fixed = {
+        "search": {"n_configurations": {}, "sampler": "grid", "epsilon": [0.2], "schedule_settings": {"switch": [0.5]}}
+    }
+    made = study(**{**SMALL, **fixed}, output={"folder": str(tmp_path)})
+    assert build_seed_rows(made, Cost(0, 1.0, 0, 0, "")) == []
+    assert format_seed_table(2, [], None, 1.0, "query") == [unknown]
 
 
-def test_what_seeds_show_follows_from_the_scores_of_the_search(tmp_path):
-    made = study(**SMALL, output={"folder": str(tmp_path)})
-    register_plan(made, RESOLVED.model_digest, tmp_path)
-    conduct(scheduler(made, tmp_path))
-    components = estimate_dev_components(read_records(tmp_path))
-    assert components is not None
-    effects = [row["detectable"] for row in rows(tmp_path)]
-    plan = Plan.model_validate(build_plan(made, ""))
-    assert effects == compute_detectable_effects(plan, components, QUERIES, [3, 5, 10, 20])
-    assert effects == sorted(effects, reverse=True)
-
-
-def test_where_seeds_dominate_the_difference_falls_as_their_root():
-    plan = Plan.model_validate(build_plan(study(**SMALL), ""))
-    many, four_times = compute_detectable_effects(plan, VarianceComponents(1e-4, 0.0, 1e-9), 1000, [200, 800])
-    assert many is not None
-    assert four_times is not None
-    assert many / four_times == pytest.approx(math.sqrt(4), rel=0.02)
-    assert compute_detectable_effects(plan, VarianceComponents(1e-4, 0.0, 1e-9), 1000, [1]) == [None]
-
-
-@pytest.mark.parametrize("changes", [{}, {"confirm": {"seeds": tuple(range(11, 23)), "group_size": 4}}])
-def test_the_level_is_that_of_one_comparison_at_the_last_look(changes):
-    plan = Plan.model_validate(build_plan(study(**SMALL, **changes), ""))
-    components = VarianceComponents(1e-4, 1e-3, 1e-2)
-    share = get_alpha_shares((4, 8, 12))[-1] if changes else 1.0
-    estimate = components.to_difference_variance().estimate(12, 500)
-    expected = minimum_detectable_effect(estimate, 0.05 * share / len(plan.headline.comparisons))
-    assert compute_detectable_effects(plan, components, 500, [12]) == [pytest.approx(expected)]
-
-
-def test_pooled_seeds_show_smaller_differences():
-    own, pooled = (
-        Plan.model_validate(build_plan(study(**SMALL, analysis={"seeds": how}), "")) for how in ("own", "pooled")
+@pytest.mark.parametrize("confirm", [{}, {"seeds": (11, 12, 13)}])
+def test_earlier_scores_say_what_each_comparison_finds(tmp_path, confirm):
+    """Those of dev if nothing is tested; in the study's own folder, in another one, and in a file of scores."""
+    run_search(tmp_path / "a", confirm=confirm)
+    own, other = effects(tmp_path / "a"), effects(tmp_path / "b", tmp_path / "a")
+    assert own is not None
+    assert other is not None
+    assert own["comparisons"] == other["comparisons"]
+    assert (own["queries"], own["seeds"]) == (500, [2, 3, 5, 10, 20])
+    seeds = len(confirm.get("seeds", SMALL["seeds"]))
+    assert other["source"] == f"{tmp_path / 'a'}: test scores of {seeds} seeds and {QUERIES} queries"
+    pairs = [(row["family"], row["system"], row["baseline"]) for row in own["comparisons"]]
+    assert pairs == [("variants", "LS", "BERT"), ("variants", "T-LS", "BERT"), ("switch", "T-LS", "LS")]
+    for row in own["comparisons"]:
+        assert row["effects"] == sorted(row["effects"], reverse=True)
+    lines = format_seed_table(2, [], own, 1.0, "query")
+    assert lines[-1] == (
+        "differences: found with 80 % power, corrected, with 500 queries on test; variances from this study: "
+        f"test scores of {seeds} seeds and {QUERIES} queries"
     )
-    components = VarianceComponents(1e-4, 1e-3, 1e-2)
-    first, second = (compute_detectable_effects(plan, components, 500, [3, 10]) for plan in (own, pooled))
-    assert first[0] is not None
-    assert second[0] is not None
-    assert second[0] < first[0]
-    assert second[1] == first[1]
+    assert [line.split("  ")[0] for line in lines[1:-1]] == ["LS over BERT", "T-LS over BERT", "T-LS over LS"]
+
+
+def test_before_the_test_the_scores_of_the_search_say_it(tmp_path):
+    run_search(tmp_path)
+    for scores in tmp_path.glob("runs/*/test.*"):
+        scores.unlink()
+    found = effects(tmp_path)
+    assert found is not None
+    assert "dev scores of 2 seeds" in found["source"]
+
+
+def test_what_no_score_says_is_unknown_and_what_no_gain_reaches_is_not_a_number():
+    found = {"seeds": [3, 5], "queries": 9, "source": "x: scores"}
+    named = {"family": "variants", "system": "LS", "baseline": "BERT"}
+    found["comparisons"] = [named | {"effects": [None, None]}, named | {"effects": [1.5, 0.25]}]
+    _, unknown, known, note = format_seed_table(5, [], found, 1.0, "pair")
+    assert unknown.split()[-2:] == ["unknown", "unknown"]
+    assert known.split()[-2:] == [">1", "0.2500"]
+    assert "with 9 pairs on test" in note
+
+
+def test_records_that_say_nothing_of_the_study_are_one_line(tmp_path):
+    table = tmp_path / "scores.csv"
+    table.write_text("system,seed,query,value\n" + "".join(f"A{n},1,q{n},0.5\n" for n in range(3)))
+    with pytest.raises(
+        UserError, match=r"scores\.csv: no such pair with scores of two seeds; expected one of LS and BERT"
+    ):
+        effects(tmp_path, table)
+    with pytest.raises(UserError, match="no such folder; expected a study's folder"):
+        effects(tmp_path, tmp_path / "nowhere")
+
+
+def test_the_command_and_the_preview_take_the_records_of_another_study(tmp_path):
+    run_search(tmp_path / "a")
+    made = study(**SMALL, output={"folder": str(tmp_path / "b")}, cache={"folder": str(tmp_path / "c")})
+    found = build_preview(made, records=str(tmp_path / "a"))
+    assert found["detectable"]["queries"] == QUERIES  # as many as the records have, until the data is prepared
+    assert "\nT-LS over LS " in str(found)
+    printed = call("study.run", tmp_path, "quick", "--dry-run", "--records", str(tmp_path / "a"))
+    assert printed.returncode == 0, printed.stderr
+    assert "\nKL over BERT                  unknown" in printed.stdout
