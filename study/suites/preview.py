@@ -126,7 +126,9 @@ def _format_detectable_effects(studies: dict[str, dict[str, Any]]) -> list[str]:
                 if (effect := row["effects"][place]) is not None:
                     pair = f"{row['system']} over {row['baseline']}"
                     by_pair.setdefault(pair, []).append(f"{effect:.4f} ({key})")
-    heading = "differences that the studies find with 80 % power, corrected within each study:"
+    heading = (
+        "differences found with 80 % power, corrected within a study, with its test queries, or those of the records:"
+    )
     return [heading, *(f"  {pair}: {', '.join(each)}" for pair, each in by_pair.items())] if by_pair else []
 
 

@@ -8,6 +8,7 @@ import pytest
 from study import api
 from study.config.loader import load_study
 from tests.study.command import call
+from tests.study.scored import write_scores
 from trainables.utils.errors import UserError
 
 
@@ -36,10 +37,12 @@ def test_settings_are_overrides(settings, overrides):
 
 def test_a_plan_is_that_of_the_command(tmp_path):
     settings = {"output.folder": str(tmp_path / "study"), "cache.folder": str(tmp_path / "cache"), "seeds": [1, 2]}
-    preview = api.plan(api.load("quick", settings))
+    scores = write_scores(tmp_path / "scores.csv")
+    preview = api.plan(api.load("quick", settings), records=scores)
     overrides = [f"output.folder={tmp_path / 'study'}", f"cache.folder={tmp_path / 'cache'}", "seeds=[1, 2]"]
-    assert call("study.run", tmp_path, "quick", *overrides, "--dry-run").stdout == f"{preview}\n"
-    assert json.loads(call("study.run", tmp_path, "quick", *overrides, "--dry-run", "--json").stdout) == preview
+    options = "--dry-run", "--records", str(scores)
+    assert call("study.run", tmp_path, "quick", *overrides, *options).stdout == f"{preview}\n"
+    assert json.loads(call("study.run", tmp_path, "quick", *overrides, *options, "--json").stdout) == preview
 
 
 def test_a_folder_without_a_study_is_a_users_mistake(tmp_path):

@@ -10,7 +10,9 @@ from study.suites.preview import build_suite_preview
 from study.suites.suite_loader import load_suite
 from study.workflows.dry_run import build_preview
 from tests.study.command import call, light
+from tests.study.scored import write_scores
 from tests.study.suites.test_suite_loader import SUITE, written
+from trainables.utils.errors import UserError
 
 
 def test_totals_are_the_sums_over_the_studies(tmp_path):
@@ -60,3 +62,20 @@ def test_what_is_for_one_study_is_an_error(tmp_path):
         refused = call("study.run", tmp_path, *arguments)
         assert refused.returncode == 2
         assert len(refused.stderr.splitlines()) == 1
+
+
+def test_each_comparison_has_a_line_with_what_each_study_finds(tmp_path):
+    """By one file for all studies, or by the folder of a suite, with one for the key of each study."""
+    suite = load_suite(written(tmp_path), ['variants=["BERT", "LS", "T-LS"]', f"output.folder={tmp_path / 'r'}"])
+    records = write_scores(tmp_path / "scores.csv")
+    preview = build_suite_preview(suite, records=str(records))
+    own = [build_preview(each.study, records=str(records))["detectable"] for each in suite.studies]
+    effects = [one["comparisons"][-1]["effects"][0] for one in own]
+    assert own[0]["seeds"][0] == 2
+    named = ", ".join(f"{effect:.4f} ({each.key})" for effect, each in zip(effects, suite.studies, strict=True))
+    assert f"\n  T-LS over LS: {named}\n" in str(preview)
+    folder = tmp_path / "suite" / suite.studies[1].key
+    folder.mkdir(parents=True)
+    with pytest.raises(UserError, match=f"{suite.studies[0].key}|{folder.parent.name}"):
+        build_suite_preview(suite, records=str(folder.parent))
+    assert "power" not in str(build_suite_preview(suite))
