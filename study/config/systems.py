@@ -131,7 +131,7 @@ def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
 def list_switch_comparisons(study: Study) -> list[tuple[str, str]]:
     """Return the pairs that show what it does to end a smoothing: a system, then the one that keeps the smoothing.
 
-    A pair that `analysis.comparisons` names is absent.
+    A pair that the trainable or `analysis.comparisons` names is absent, since it is compared with the others.
 
     Example:
         >>> from study.config.loader import load_study
@@ -146,7 +146,7 @@ def list_switch_comparisons(study: Study) -> list[tuple[str, str]]:
         if rows[name].schedule != "constant" == rows[other].schedule
         and (rows[name].distribution, rows[name].loss) == (rows[other].distribution, rows[other].loss)
     ]
-    named = {frozenset(pair) for pair in study.analysis.comparisons}
+    named = {frozenset(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)}
     return [pair for pair in _pair_variants(get_systems(study), pairs) if frozenset(pair) not in named]
 
 

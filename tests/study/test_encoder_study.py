@@ -69,6 +69,7 @@ def test_every_system_is_compared_on_the_mean_and_on_each_set(done):
     assert {(row["family"], row["metric"], row["system"], row["baseline"]) for row in rows} == {
         *(("STS", "STS", *pair) for pair in pairs),
         *(("variants", f"STS/{name}", *pair) for pair in pairs for name in SETS),
+        ("switch", "STS", "T-GS-InfoNCE", "GS-InfoNCE"),
         ("sanity", "STS", "SimCSE", "untrained"),
     }
     assert all(row["difference"] is not None for row in rows)
