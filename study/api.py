@@ -83,8 +83,8 @@ def plan(study: Study | Suite, estimate_cost: bool = False, records: str | Path 
     Args:
         study: a study or a suite.
         estimate_cost: True to train for a minute, for each study, in order to estimate the cost.
-        records: results or file of scores of an earlier study, which say what differences this one shows. If None,
-            those that the study has itself.
+        records: folder, file of scores or archive:NAME of an earlier study, which say what differences this one shows.
+            If None, those of the study's own folder.
 
     Returns:
         A dictionary with the keys of `--dry-run --json`; printed, it is the text of `--dry-run`.

@@ -175,8 +175,8 @@ def _build_parser() -> Parser:
     )
     parser.add_argument(
         "--records",
-        metavar="PATH",
-        help="with --dry-run: results or file of scores of an earlier study, which say what differences this one shows",
+        metavar="SOURCE",
+        help="with --dry-run: folder, file of scores or archive:NAME of an earlier study: show what this one finds",
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run: print JSON")
     parser.add_argument("--address", metavar="ADDRESS", help="address of a running Ray cluster, e.g. auto")

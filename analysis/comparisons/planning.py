@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from analysis.archive import load_scores
 from analysis.data.configurations import Configuration, choose_configurations, collect_configurations, mean_and_std
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results
@@ -19,6 +20,8 @@ from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
 Pair = tuple[str, str]
+ARCHIVE = "archive:"
+"""What precedes the name of a study of the archive."""
 
 
 class Pilot(NamedTuple):
@@ -58,24 +61,30 @@ def list_planned_pairs(plan: Plan) -> list[tuple[PlannedFamily, Pair]]:
     return [(family, pair) for family in families for pair in family.comparisons if {*pair} <= {*plan.systems}]
 
 
-def read_pilot(plan: Plan, place: Path) -> Pilot:
+def read_pilot(plan: Plan, source: str) -> Pilot:
     """Read the scores of an earlier study and estimate the variances of the planned pairs.
 
     Args:
         plan: plan of the new study.
-        place: folder of a study, or a file of scores as `python -m analysis.compare` reads it.
+        source: folder of a study; a file of scores as `python -m analysis.compare` reads it; or archive:NAME, a study
+            of the archive of seeds.
 
     Raises:
-        UserError: if there is no such study or file, or it has no two of the compared systems with two seeds.
+        UserError: if there is no such study or file, or it has no two of the compared systems with two seeds; or the
+            study of the archive has another metric.
     """
-    if place.is_file():
-        pilot = estimate_from_scores(plan, build_score_table(read_score_file(place), str(place)))
+    place = Path(source).expanduser()
+    if source.startswith(ARCHIVE):
+        pilot = estimate_from_scores(plan, _read_archive(plan, source.removeprefix(ARCHIVE)))
+    elif place.is_file():
+        pilot = estimate_from_scores(plan, build_score_table(read_score_file(place), source))
+        pilot = pilot._replace(source=f"{pilot.source}, taken as {plan.metric}")
     else:
         pilot = estimate_from_results(plan, read_folder(place))
     if not pilot.variances:
         pairs = ", ".join(f"{system} and {baseline}" for _, (system, baseline) in list_planned_pairs(plan))
-        raise UserError(str(place), "no such pair with scores of two seeds", f"one of {pairs}, complete")
-    return pilot._replace(source=f"{place}: {pilot.source}")
+        raise UserError(source, "no such pair with scores of two seeds", f"one of {pairs}, complete")
+    return pilot._replace(source=f"{source}: {pilot.source}")
 
 
 def estimate_from_results(plan: Plan, results: Results) -> Pilot:
@@ -101,8 +110,7 @@ def estimate_from_results(plan: Plan, results: Results) -> Pilot:
 
 def estimate_from_scores(plan: Plan, table: ScoreTable) -> Pilot:
     """Estimate the variances of the planned pairs from a table of scores, which are taken to be the plan's metric."""
-    pilot = _estimate(plan, {system: table.get_complete_scores(system) for system in table.values}, "scores")
-    return pilot._replace(source=f"{pilot.source}, taken as {plan.metric}")
+    return _estimate(plan, {system: table.get_complete_scores(system) for system in table.values}, "scores")
 
 
 def compute_detectable_effects(
@@ -147,6 +155,14 @@ def _compute_effect(
     looks = plan.model_copy(update={"confirm_seeds": tuple(range(number))}).looks
     count = len(family.comparisons) * len(plan.get_family_metrics(family))
     return minimum_detectable_effect(estimate, plan.alpha * get_alpha_shares(looks)[-1] / count)
+
+
+def _read_archive(plan: Plan, name: str) -> ScoreTable:
+    scores = load_scores(name)
+    (metric,) = scores["metric"].unique()
+    if metric != plan.metric:
+        raise UserError(f"{ARCHIVE}{name}", f"scores of {metric}", f"of {plan.metric}, the metric of the planned study")
+    return build_score_table(scores)
 
 
 def _estimate(plan: Plan, values: Mapping[str, Floats | None], what: str) -> Pilot:

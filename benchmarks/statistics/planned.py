@@ -2,12 +2,13 @@
 
 python -m benchmarks.statistics.planned [STUDIES]
 
-The printed difference of a pair is computed from its kept scores. A drawn study has the same pair with this difference:
-effects of seeds, effects of queries, and rests, each drawn with replacement from those of the scores. A drawn rest is
-one of its query, so queries keep their own spread. Each part is scaled to its variance, since the effects of ten seeds
-as they are contain a tenth of the rest, and lack a tenth of their own variance. The share of studies in which the test
-for new queries and new seeds finds the difference should be .8 with the variances that the plan takes. Its variance of
-the seeds is as often too small as too large. In parentheses is the share with the unbiased one, which is smaller.
+The printed difference of a pair is computed from its scores in the archive. A drawn study has the pair with this
+difference: effects of seeds, effects of queries, and rests, each drawn with replacement from those of the scores. A
+drawn rest is one of its query, so queries keep their own spread. Each part is scaled to its variance, since the effects
+of ten seeds as they are contain a tenth of the rest, and lack a tenth of their own variance. The share of studies in
+which the test for new queries and new seeds finds the difference should be .8 with the variances that the plan takes.
+Its variance of the seeds is as often too small as too large. In parentheses is the share with the unbiased one, which
+is smaller.
 
 The first table says what it costs to put the pairs of a switched smoothing with the constant one into the family of the
 others: how much larger a difference must be to be found, in one family of seven instead of families of five and two.
@@ -18,9 +19,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.archive import load_scores
 from analysis.comparisons.planning import compute_detectable_effects, estimate_from_scores
-from analysis.data.score_table import ScoreTable, build_score_table
-from analysis.readers.score_files import read_score_file
+from analysis.data.score_table import build_score_table
 from analysis.stats.power import DifferenceVariance
 from analysis.stats.two_way import two_way_anova
 from benchmarks.statistics.simulation import (
@@ -33,7 +34,6 @@ from benchmarks.statistics.simulation import (
     rejections,
     run_with_count,
 )
-from docs.scripts.kept_studies import FOLDER
 from records.plan import Plan
 
 STUDIES, ALPHA, SEEDS, QUERIES = 2_000, 0.05, (3, 5, 10), (500, 2_000)
@@ -54,11 +54,6 @@ def make_plan(*families: Sequence[tuple[str, str]]) -> Plan:
     named = [{"name": str(number), "comparisons": own} for number, own in enumerate(families or [[p] for p in PAIRS])]
     settings = {"study": "planned", "task": "kept", "alpha": ALPHA, "seeds": (1, 2, 3), "metric": "R10@1"}
     return Plan.model_validate({**settings, "systems": ("BERT", *_NAMES), "families": named})
-
-
-def read_kept_table(name: str) -> ScoreTable:
-    """Read the test scores of a kept study."""
-    return build_score_table(read_score_file(FOLDER / f"{name}.parquet"))
 
 
 def estimate_without_bias(d: Floats) -> DifferenceVariance:
@@ -93,7 +88,7 @@ def measure_power(
 
 def compare_families(name: str) -> None:
     """Print a row for each of PAIRS: its detectable difference in its own family and in one of all, and their ratio."""
-    table = read_kept_table(name)
+    table = build_score_table(load_scores(name))
     by_plan = []
     for plan in (make_plan(VARIANTS, SWITCH), make_plan([*VARIANTS, *SWITCH])):
         variances = estimate_from_scores(plan, table).variances
@@ -119,7 +114,7 @@ def main(studies: int) -> None:
     columns = [f"{seeds} seeds, {queries:,} queries" for queries in QUERIES for seeds in SEEDS]
     print_header("records", "comparison", *columns)
     for name in KEPT:
-        table = read_kept_table(name)
+        table = build_score_table(load_scores(name))
         planned = estimate_from_scores(plan, table).variances
         printed = {queries: compute_detectable_effects(plan, planned, queries, SEEDS) for queries in QUERIES}
         for index, (system, baseline) in enumerate(PAIRS):

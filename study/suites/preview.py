@@ -30,8 +30,8 @@ def build_suite_preview(
         suite: the suite as the command line describes it.
         estimate_cost: True to train for a minute a study in order to estimate the cost.
         log: called with a line for each step of these minutes.
-        records: results or file of scores of an earlier study; or the folder of an earlier suite, with a folder for the
-            key of each study. If None, each study's own.
+        records: as for a study; or the folder of an earlier suite, with a folder for the key of each study. If None,
+            each study's own.
 
     Returns:
         Keys are suite, folder, axes, columns, expected (needs that the file states), published (source of the published

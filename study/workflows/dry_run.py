@@ -58,8 +58,8 @@ def build_preview(
         study: the study as the command line describes it.
         estimate_cost: True to train for a minute in order to estimate the cost.
         log: called with a line for each step of that minute.
-        records: folder or file with the scores of an earlier study, which say what differences this one shows. If None,
-            those of the study's own folder.
+        records: folder, file of scores or archive:NAME of an earlier study, which say what differences this one shows.
+            If None, those of the study's own folder.
 
     Returns:
         Keys are study, task, candidates (of dev and test queries, in words; empty for sentence encoders), label_noise

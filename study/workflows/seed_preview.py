@@ -1,6 +1,5 @@
 """Preview of the numbers of seeds: what they cost, and what difference each comparison would show."""
 
-from pathlib import Path
 from typing import Any
 
 from analysis.comparisons.planning import Pilot, compute_detectable_effects, estimate_from_results, read_pilot
@@ -15,7 +14,7 @@ from study.plan.run_counts import count_runs
 
 _NUMBERS = (3, 5, 10, 20)
 _NOTE = "differences: found with 80 % power, corrected, with {queries} on test; variances from {source}"
-_UNKNOWN = "differences found with 80 % power: unknown; --records PATH takes the scores of an earlier study"
+_UNKNOWN = "differences found with 80 % power: unknown; --records SOURCE takes the scores of an earlier study"
 
 
 def list_seed_numbers(study: Study) -> list[int]:
@@ -63,16 +62,16 @@ def find_detectable_effects(
         study: the study.
         plan: its plan.
         queries: number of queries by split; None if they are not known. Then the scores say how many there are.
-        records: folder or file with the scores of an earlier study. If None, those of the study's own folder.
+        records: scores of an earlier study, see `read_pilot`. If None, those of the study's own folder.
 
     Returns:
         Keys are seeds (the numbers), queries (of the test split), source (of the variances, in words) and comparisons:
             rows with family, system, baseline and effects, None where a pair has no scores. None if no pair has any.
 
     Raises:
-        UserError: if `records` is no study and no file of scores, or has none of the pairs.
+        UserError: if `records` are no scores, or have none of the pairs.
     """
-    pilot = _read_own_pilot(study, plan) if records is None else read_pilot(plan, Path(records).expanduser())
+    pilot = _read_own_pilot(study, plan) if records is None else read_pilot(plan, records)
     if pilot is None or not pilot.variances:
         return None
     numbers, n_queries = list_seed_numbers(study), queries["test"] if queries else pilot.queries

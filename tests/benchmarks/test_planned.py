@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from analysis.archive import load_scores
 from analysis.comparisons.planning import compute_detectable_effects, estimate_from_scores
+from analysis.data.score_table import build_score_table
 from analysis.stats.power import DifferenceVariance
 from benchmarks.statistics.planned import (
     PAIRS,
@@ -11,7 +13,6 @@ from benchmarks.statistics.planned import (
     estimate_without_bias,
     make_plan,
     measure_power,
-    read_kept_table,
 )
 
 SEEDS, QUERIES = 5, 500
@@ -29,7 +30,7 @@ def test_drawn_differences_have_the_variances_and_the_mean_that_they_should() ->
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_printed_difference_is_found_in_four_of_five_studies(pair: tuple[str, str]) -> None:
-    plan, table = make_plan(), read_kept_table("smoothing-ubuntu-bm25")
+    plan, table = make_plan(), build_score_table(load_scores("smoothing-ubuntu-bm25"))
     pilot = estimate_from_scores(plan, table)
     (effect,) = compute_detectable_effects(plan, pilot.variances, QUERIES, [SEEDS])[PAIRS.index(pair)].effects
     d, variance = table.values[pair[0]] - table.values[pair[1]], pilot.variances[pair]

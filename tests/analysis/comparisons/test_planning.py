@@ -70,7 +70,7 @@ def test_the_variances_are_those_of_the_pair_s_own_differences():
     assert pilot.variances[SWITCH].seed < 1e-4
     assert pilot.variances[SWITCH].rest == pytest.approx(0.02, rel=0.05)
     assert pilot.variances["LS", "BERT"].seed == pytest.approx(2 * 0.3**2, rel=0.25)
-    assert (pilot.source, pilot.queries) == ("scores of 200 seeds and 400 queries, taken as R10@1", 400)
+    assert (pilot.source, pilot.queries) == ("scores of 200 seeds and 400 queries", 400)
 
 
 def test_pairs_without_two_seeds_or_with_gaps_are_absent():

@@ -66,7 +66,7 @@ def test_the_study_s_own_number_is_there_and_marked(tmp_path):
 
 
 def test_before_anything_is_known_a_line_says_the_trainings_and_one_what_is_missing(tmp_path):
-    unknown = "differences found with 80 % power: unknown; --records PATH takes the scores of an earlier study"
+    unknown = "differences found with 80 % power: unknown; --records SOURCE takes the scores of an earlier study"
     found = rows(tmp_path, confirm={"seeds": (11, 12, 13)})
     assert format_seed_table(3, found, None, 1.0, "query") == [
         "fresh seeds: 3 take 15, 5 take 25, 10 take 50, 20 take 100 trainings at most",
