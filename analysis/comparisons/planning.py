@@ -30,7 +30,7 @@ class Pilot(NamedTuple):
     Attributes:
         source: what the scores are, in words.
         queries: number of queries that have scores.
-        variances: variances of each pair whose scores are complete for two seeds or more.
+        variances: variances of each pair with complete scores of two seeds or more.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Pilot(NamedTuple):
 
 
 class DetectableEffect(NamedTuple):
-    """What one comparison would find.
+    """Differences that one comparison would find.
 
     Attributes:
         family: its family.
@@ -92,7 +92,7 @@ def estimate_from_results(plan: Plan, results: Results) -> Pilot:
 
     Those of dev are taken if no pair has complete test scores.
 
-    Of several configurations on dev the best one stands for its system, as it would be chosen.
+    On dev, the best configuration stands for its system, as it would be chosen.
 
     Args:
         plan: plan of the new study; its metric is computed.

@@ -1,4 +1,4 @@
-"""Which compared systems began as one training: until one switched its smoothing off, they are the same to the bit."""
+"""Finds the compared systems that trained alike, to the bit, until one switched its smoothing off."""
 
 from analysis.data.configurations import Configuration
 from records.plan import Plan

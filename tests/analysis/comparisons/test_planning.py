@@ -1,4 +1,4 @@
-"""What a planned study would find, pair by pair, from scores that exist."""
+"""A planned study would find, pair by pair, what scores that exist say."""
 
 import math
 from typing import Any

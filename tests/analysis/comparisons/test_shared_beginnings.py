@@ -1,4 +1,4 @@
-"""Which systems trained alike up to a switch point, by the configurations that were chosen."""
+"""Systems trained alike up to a switch point if the chosen configurations differ in it alone."""
 
 from dataclasses import replace
 from pathlib import Path
