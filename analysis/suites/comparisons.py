@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 
 from analysis.comparisons.declared import select_headline_comparisons
 from analysis.stats.comparison import Comparison, Target
@@ -122,39 +122,34 @@ def build_suite_data(results: SuiteResults) -> SuiteData:
 def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
     """Return the estimate of the mean of independent differences.
 
-    Variances add up. Each of the two parts of a variance has the degrees of freedom of Satterthwaite (1946) over the
-    estimates. The average of a single estimate is that estimate.
-
-    The level is exceeded where few seeds vary far more on one task than on the others: with three seeds and seed
-    deviations of .003, .003 and .03, it is .063 at .05 and .019 at .01.
+    Variances add up. Each estimate has two parts, the less certain one first; Satterthwaite (1946) gives the degrees of
+    freedom of their sum. The first part of one task, the one with the most influence, stays apart: `Estimate.df_at`
+    supposes that it is too small. So the level holds if few seeds vary far more on one task than on the others. The
+    average of a single estimate is that estimate.
 
     Args:
         estimates: differences on tasks with queries and runs of their own.
 
     Example:
         >>> average = average_estimates([Estimate(0.02, 0.01, 40.0), Estimate(0.04, 0.01, 40.0)])
-        >>> round(average.mean, 4), round(average.error, 4), round(average.df, 4)
-        (0.03, 0.0071, 80.0)
+        >>> round(average.mean, 4), round(average.error, 4), average.share, average.df, average.df_more
+        (0.03, 0.0071, 0.5, 40.0, 40.0)
     """
     if len(estimates) == 1:
         return estimates[0]
-    variances = [each.error**2 for each in estimates]
-    first = [each.share * variance for each, variance in zip(estimates, variances, strict=True)]
-    rest = [(1 - each.share) * variance for each, variance in zip(estimates, variances, strict=True)]
-    total = sum(variances)
+    few = [(each.share * each.error**2, each.df) for each in estimates]
+    more = [((1 - each.share) * each.error**2, each.df_more) for each in estimates]
+    first, *others = sorted(few, key=lambda part: (part[0] ** 2 / part[1], part[1]), reverse=True)
+    rest = sum(variance for variance, _ in (*others, *more))
+    spread = sum(variance**2 / df for variance, df in (*others, *more))
+    total = first[0] + rest
     return Estimate(
         mean=sum(each.mean for each in estimates) / len(estimates),
         error=sqrt(total) / len(estimates),
-        df=_pool_df(first, [each.df for each in estimates]),
-        share=sum(first) / total if total else 1.0,
-        df_more=_pool_df(rest, [each.df_more for each in estimates]),
+        df=first[1],
+        share=first[0] / total if total else 1.0,
+        df_more=rest**2 / spread if spread else inf,
     )
-
-
-def _pool_df(parts: Sequence[float], df: Sequence[float]) -> float:
-    """Return Satterthwaite's degrees of freedom of a sum of variances."""
-    spread = sum(part**2 / own for part, own in zip(parts, df, strict=True))
-    return sum(parts) ** 2 / spread if spread else max(df)
 
 
 def count_comparisons(plan: SuitePlan, reports: dict[str, ReportData]) -> int:

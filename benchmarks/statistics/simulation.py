@@ -97,6 +97,11 @@ def make_pooled_estimate(pairs: Sequence[tuple[int, int]]) -> Estimator:
     return estimate_pooled
 
 
+def get_caution(level: float, df: float) -> float:
+    """Return the mean square that `Estimate.df_at` assumes at a level, divided by its expectation."""
+    return float(stats.chi2.ppf(_CAUTION * (min(level, _LEVEL) / _LEVEL) ** _POWER, df)) / df
+
+
 def _error(squares: Squares, total: Floats) -> Floats:
     return np.sqrt(total / (squares.seeds * squares.queries))
 
@@ -104,8 +109,7 @@ def _error(squares: Squares, total: Floats) -> Floats:
 def _cautious(squares: Squares, few: Floats, df: float, level: float) -> Spread:
     more, df_more = np.maximum(squares.ms_query - squares.ms_residual, 0), squares.queries - 1
     share = few / (few + more)
-    low = stats.chi2.ppf(_CAUTION * (min(level, _LEVEL) / _LEVEL) ** _POWER, df) / df
-    cautious = share / (share + (1 - share) * low)
+    cautious = share / (share + (1 - share) * get_caution(level, df))
     inverse = [one**2 / df + (1 - one) ** 2 / df_more for one in (share, cautious)]
     return _error(squares, few + more), 1 / np.maximum(*inverse)
 

@@ -16,7 +16,8 @@ from analysis.stats.two_way import (
     two_way_anova,
     two_way_estimate,
 )
-from benchmarks.statistics import families, levels, power, scenarios, search_luck
+from analysis.suites.comparisons import average_estimates
+from benchmarks.statistics import averages, families, levels, power, scenarios, search_luck
 from benchmarks.statistics.simulation import (
     Family,
     Squares,
@@ -121,6 +122,23 @@ def test_the_pooled_test_of_arrays_is_that_of_the_product(seeds: int, comparison
         assert df == pytest.approx(np.array([[one.df_at(level) for one in study] for study in estimates]))
         p = np.array([[one.test().p for one in study] for study in estimates])
         assert (rejections(estimator, squares, level) == (p < level)).all()
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 10])
+def test_the_average_of_arrays_is_that_of_the_product(seeds: int) -> None:
+    squares = averages.Tasks((0.03, 0.003, 0.01), 80, 0.15).draw(seeds, 40, np.random.default_rng(22))
+    studies = np.array(anovas(squares), dtype=object).reshape(40, 3, -1)
+    estimates = [average_estimates([two_way_estimate(TwoWayAnova(*row)) for row in study]) for study in studies]
+    for level in (0.05, 0.005):
+        error, df = averages.estimate_average(squares, level)
+        assert error == pytest.approx([one.error for one in estimates])
+        assert df == pytest.approx([one.df_at(level) for one in estimates])
+
+
+def test_an_average_of_equal_systems_varies_as_much_as_is_said() -> None:
+    cell = averages.Tasks((0.03, 0.003, 0.01), 80, 0.15)
+    squares = cell.draw(3, 20_000, np.random.default_rng(23))
+    assert squares.mean.mean(-1).std() == pytest.approx(cell.compute_error(3), rel=0.03)
 
 
 def test_a_pooled_variance_is_never_below_the_own() -> None:
