@@ -206,6 +206,7 @@ class ComparisonFamily:
         split: split of the scores, if it is not the test split.
         poolable: for each comparison, whether its variation between seeds may be pooled with that of others. That needs
             scores of both systems that differ between seeds, see `paired_tests.vary_over_seeds`. If empty, all may.
+        shared_beginnings: pairs of systems that share the beginning of their training, see `pooled.compute_pooled_df`.
     """
 
     name: str
@@ -216,6 +217,7 @@ class ComparisonFamily:
     is_correlation: bool = False
     split: str | None = None
     poolable: Sequence[bool] = ()
+    shared_beginnings: Sequence[tuple[str, str]] = ()
 
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
@@ -282,7 +284,7 @@ def _estimate_pairs(family: ComparisonFamily, seeds: SeedVariance) -> list[_Pair
         allowed = list(family.poolable)
     comparable = [anova if may_pool else None for anova, may_pool in zip(anovas, allowed, strict=True)]
     names = [(system, baseline) for system, baseline, _ in family.pairs]
-    pools = pool_family(comparable, names, metrics) if seeds == "pooled" else {}
+    pools = pool_family(comparable, names, metrics, family.shared_beginnings) if seeds == "pooled" else {}
     mean_ratios = average_ratios(comparable, metrics, seeds == "pooled")
     pairs = []
     for index, (system, baseline, d) in enumerate(family.pairs):

@@ -9,7 +9,7 @@ All functions take the mean squares of `two_way.TwoWayAnova`, so simulations nee
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,10 @@ from trainables.utils.arrays import Floats
 Pair = tuple[str, str]
 MAX_SEEDS = 6
 """Largest number of seeds that is pooled. With more, a comparison's own seeds say enough."""
-_ONE_IN_COMMON = 2 / 3
-"""Correlation that two comparisons with one system in common are taken to have."""
+_ONE_IN_COMMON, _ONE_BEGINNING = 2 / 3, 0.9
+"""Correlations that two comparisons with one system in common are taken to have: in general, and if the other two
+systems share the beginning of their training.
+"""
 _VARIES_MORE = 0.99
 """Quantile of the F distribution above which a comparison's seeds vary more than those of the others."""
 
@@ -60,39 +62,49 @@ def compute_ratio(anova: TwoWayAnova) -> float:
     return max(anova.ms_seed / anova.ms_residual, MIN_SEED_SHARE)
 
 
-def compute_pooled_df(pairs: Sequence[Pair], seeds: int, queries: int) -> float:
+def compute_pooled_df(
+    pairs: Sequence[Pair], seeds: int, queries: int, shared_beginnings: Collection[Pair] = ()
+) -> float:
     """Return the degrees of freedom of a mean ratio: (S - 1) m^2 / sum of r^2, at most Q - 1.
 
     Comparisons with a common baseline are correlated, so m of them say less than m independent ones. r is 1
-    for the same two systems in any order, 2/3 for one system in common, and 0 for none.
+    for the same two systems in any order, 2/3 for one system in common, and 0 for none. With one system in common, it
+    is .9 if the other two share the beginning of their training.
 
     Args:
         pairs: system and baseline of each comparison.
         seeds: number of seeds.
         queries: number of queries.
+        shared_beginnings: pairs of systems that share the beginning of their training, in any order.
 
     Example:
         >>> [round(compute_pooled_df([(f"new {n}", "BERT") for n in range(m)], 3, 1000), 4) for m in (1, 2, 5, 10)]
         [2.0, 2.7692, 3.6, 4.0]
+        >>> round(compute_pooled_df([("LS", "BERT"), ("T-LS", "BERT")], 3, 1000, [("LS", "T-LS")]), 4)
+        2.2099
     """
-    correlations = np.array([[_correlate(one, other) for other in pairs] for one in pairs])
+    related = {frozenset(pair) for pair in shared_beginnings}
+    correlations = np.array([[_correlate(one, other, related) for other in pairs] for one in pairs])
     return min((seeds - 1) * len(pairs) ** 2 / float((correlations**2).sum()), queries - 1)
 
 
-def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tuple[Estimate, SeedPool]]:
+def pool_seeds(
+    anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair], shared_beginnings: Collection[Pair] = ()
+) -> list[tuple[Estimate, SeedPool]]:
     """Estimate each mean for new seeds and new queries, with the variation between seeds pooled over all.
 
     As `two_way.two_way_estimate`, with MS_residual times the larger of the comparison's ratio and the mean ratio in the
     place of MS_seed, and the degrees of freedom of `compute_pooled_df` in the place of S - 1. A single comparison keeps
     its own estimate.
 
-    It supposes that seeds matter alike in the comparisons. If the seeds of one system vary 25 times as much as the
-    others', its comparison rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated). Effects
-    of seeds that the variants share and the baseline does not make it up to .103.
+    It supposes that seeds matter alike in the comparisons, with effects of each system's own. If the seeds of one system
+    vary 25 times as much as the others', its comparison rejects .088 of true hypotheses at .05 (three seeds, five
+    comparisons, simulated). Effects that all variants share and the baseline lacks make that up to .098.
 
     Args:
         anovas: mean squares of each comparison, poolable by `is_poolable`, with the same numbers of seeds and queries.
         pairs: system and baseline of each comparison.
+        shared_beginnings: see `compute_pooled_df`.
 
     Returns:
         Estimate and pool of each comparison, in their order.
@@ -105,11 +117,16 @@ def pool_seeds(anovas: Sequence[TwoWayAnova], pairs: Sequence[Pair]) -> list[tup
     """
     seeds, queries = anovas[0].seeds, anovas[0].queries
     ratios = np.array([compute_ratio(anova) for anova in anovas])
-    mean, df = float(ratios.mean()), compute_pooled_df(pairs, seeds, queries)
+    mean, df = float(ratios.mean()), compute_pooled_df(pairs, seeds, queries, shared_beginnings)
+
+    def varies_more(index: int) -> bool:
+        others = [*pairs[:index], *pairs[index + 1 :]]
+        return _varies_more(index, ratios, seeds, compute_pooled_df(others, seeds, queries, shared_beginnings))
+
     return [
         (
             replace_ratio(anova, max(float(ratio), mean), df),
-            SeedPool(len(anovas), df, mean, float(ratio), _varies_more(index, ratios, pairs, (seeds, queries))),
+            SeedPool(len(anovas), df, mean, float(ratio), len(anovas) > 1 and varies_more(index)),
         )
         for index, (anova, ratio) in enumerate(zip(anovas, ratios, strict=True))
     ]
@@ -137,7 +154,10 @@ def group_comparable(
 
 
 def pool_family(
-    anovas: Sequence[TwoWayAnova | None], pairs: Sequence[Pair], metrics: Sequence[str]
+    anovas: Sequence[TwoWayAnova | None],
+    pairs: Sequence[Pair],
+    metrics: Sequence[str],
+    shared_beginnings: Collection[Pair] = (),
 ) -> dict[int, tuple[Estimate, SeedPool]]:
     """Return estimate and pool of every comparison of a family that can be pooled, by its place.
 
@@ -145,10 +165,12 @@ def pool_family(
         anovas: mean squares of each comparison, see `group_comparable`.
         pairs: system and baseline of each comparison.
         metrics: metric of each comparison.
+        shared_beginnings: see `compute_pooled_df`.
     """
     found: dict[int, tuple[Estimate, SeedPool]] = {}
     for group in group_comparable(anovas, metrics):
-        found |= zip(group, pool_seeds([*group.values()], [pairs[place] for place in group]), strict=True)
+        own = [pairs[place] for place in group]
+        found |= zip(group, pool_seeds([*group.values()], own, shared_beginnings), strict=True)
     return found
 
 
@@ -190,17 +212,16 @@ def replace_ratio(anova: TwoWayAnova, ratio: float, df: float) -> Estimate:
     return combine_mean_squares(anova.mean, anova.ms_residual * ratio, more, levels)._replace(df=df)
 
 
-def _correlate(one: Pair, other: Pair) -> float:
-    common = len({*one} & {*other})
-    return (0.0, _ONE_IN_COMMON, 1.0)[common]
+def _correlate(one: Pair, other: Pair, related: Collection[frozenset[str]]) -> float:
+    common, differing = {*one} & {*other}, frozenset({*one} ^ {*other})
+    if len(common) == 1 and differing in related:
+        return _ONE_BEGINNING
+    return (0.0, _ONE_IN_COMMON, 1.0)[len(common)]
 
 
-def _varies_more(index: int, ratios: Floats, pairs: Sequence[Pair], levels: tuple[int, int]) -> bool:
-    """Return whether a ratio is larger than the others make likely; False without others."""
+def _varies_more(index: int, ratios: Floats, seeds: int, df: float) -> bool:
+    """Return whether a ratio is larger than the others make likely; their mean has `df` degrees of freedom."""
     from scipy import stats
 
-    if len(ratios) < 2:
-        return False
     others = np.delete(ratios, index)
-    df = compute_pooled_df([*pairs[:index], *pairs[index + 1 :]], *levels)
-    return bool(ratios[index] / others.mean() > stats.f.ppf(_VARIES_MORE, levels[0] - 1, df))
+    return bool(ratios[index] / others.mean() > stats.f.ppf(_VARIES_MORE, seeds - 1, df))

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.stats.outlying_runs import find_outlying_runs
-from benchmarks.statistics.simulation import print_header, print_row, run_with_count
+from benchmarks.statistics.scenarios import COLLAPSE_LOSSES
+from benchmarks.statistics.simulation import SEED_SD, print_header, print_row, run_with_count
 from trainables.utils.arrays import Bools, Floats
 
 SEEDS = (2, 3, 5, 10)
-LOSS = 0.1 / 0.006
-"""A loss of .1 where seeds have a standard deviation of .006."""
+LOSS = min(COLLAPSE_LOSSES) / SEED_SD
+"""The smaller of the losses that were seen, in standard deviations over seeds."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Case:
         correlation: correlation of two systems over the seeds.
         ratio: variance of the first system, as a multiple of the others'.
         lost: runs of the first system that lose 10 standard deviations.
-        affected: systems with runs that each lose .1 with probability .1.
+        affected: systems with runs that each lose `LOSS` with probability .1.
     """
 
     name: str
@@ -59,8 +60,8 @@ CASES = (
     Case("the same, systems correlate .98", correlation=0.98, lost=1),
     Case("the same, in the system with 9 times the variance", ratio=9.0, lost=1),
     Case("two runs of one system lose 10 standard deviations", lost=2),
-    Case("runs of one system lose .1 with probability .1", affected=1),
-    Case("runs of all systems lose .1 with probability .1", affected=5),
+    Case("runs of one system lose .15 with probability .1", affected=1),
+    Case("runs of all systems lose .15 with probability .1", affected=5),
     *(Case(f"no collapse, {systems} systems", systems) for systems in (2, 3)),
     *(Case(f"one run loses 10 standard deviations, {systems} systems", systems, lost=1) for systems in (2, 3)),
 )

@@ -10,16 +10,18 @@ project, the classical one (the same variance with the degrees of freedom of Hil
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain, product
 
 import numpy as np
 
 from analysis.stats.power import DifferenceVariance
 from benchmarks.statistics import scenarios
-from benchmarks.statistics.scenarios import Scenario, draw_comparisons
+from benchmarks.statistics.scenarios import RunScenario, Scenario, draw_comparisons
 from benchmarks.statistics.simulation import (
     Estimator,
     Squares,
+    draw_comparisons_of_runs,
     draw_squares,
     estimate_classical,
     estimate_here,
@@ -43,7 +45,7 @@ ESTIMATORS: dict[str, Estimator] = {
 }
 USUAL = ((3, 200), (3, 1_000), (5, 1_000), (10, 1_000))
 LOSSES = ((3, 200), (10, 200), (3, 1_000), (10, 1_000))
-COLLAPSES = ((3, 1_000), (3, 5_000), (5, 1_000), (10, 1_000))
+BAD_RUNS = tuple(product((3, 4, 5, 10), (200, 1_000)))
 RAW: dict[str, tuple[Scenario, tuple[tuple[int, int], ...]]] = {
     "normal": (scenarios.draw_normal, USUAL),
     "shared seed effects": (scenarios.draw_shared_seeds, USUAL),
@@ -53,9 +55,14 @@ RAW: dict[str, tuple[Scenario, tuple[tuple[int, int], ...]]] = {
     "seeds of unequal variance": (scenarios.draw_unequal_seeds, USUAL),
     "systems of unequal variance": (scenarios.draw_unequal_systems, USUAL),
     "rare large losses": (scenarios.draw_rare_losses, LOSSES),
-    "runs of one system collapse": (scenarios.draw_collapses, COLLAPSES),
-    "runs of both collapse": (scenarios.draw_all_collapse, COLLAPSES),
     "rare large losses, little noise": (scenarios.draw_rare_losses_with_little_noise, LOSSES),
+}
+RUNS: dict[str, RunScenario] = {
+    **{
+        f"one run in ten of {name} loses {loss:g}": partial(scenarios.collapse, loss=loss, systems=systems)
+        for (name, systems), loss in product((("one system", (1,)), ("both", (0, 1))), scenarios.COLLAPSE_LOSSES)
+    },
+    f"runs of one system have exponential bad luck, {scenarios.BAD_LUCK:g}": scenarios.lose_by_bad_luck,
 }
 
 Key = tuple[str, float]
@@ -123,6 +130,11 @@ def main(studies: int) -> None:
             rng = np.random.default_rng([2612, *design, number])
             found = measure_shares(draw_comparisons(scenario, (count, 2, *design), rng))
             print_row(name, *design, *(format_level(found[key], key[1]) for key in keys))
+    for number, (name, run_scenario) in enumerate(RUNS.items()):
+        for seeds, queries in BAD_RUNS:
+            rng = np.random.default_rng([2618, seeds, queries, number])
+            found = measure_shares(draw_comparisons_of_runs(run_scenario(rng, (count, 2, seeds)), queries, rng))
+            print_row(name, seeds, queries, *(format_level(found[key], key[1]) for key in keys))
 
 
 if __name__ == "__main__":

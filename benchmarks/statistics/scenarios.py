@@ -1,10 +1,11 @@
 """Scores of equal systems with distributions that break the model of the tests.
 
-Each scenario returns scores (studies, systems, seeds, queries). All systems have the same true mean, so every rejection
-is a false one.
+Each scenario returns scores (studies, systems, seeds, queries). Those of runs return what a seed does to the mean of a
+run (studies, systems, seeds), and `simulation.draw_comparisons_of_runs` adds the rest. All systems have the same true
+mean, so every rejection is a false one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
@@ -13,7 +14,11 @@ from benchmarks.statistics.simulation import QUERY_SD, REST_SD, SEED_SD, Floats,
 Shape = tuple[int, int, int, int]
 """Studies, systems, seeds, queries."""
 Scenario = Callable[[np.random.Generator, Shape], Floats]
-COLLAPSE_SHARE, COLLAPSE_LOSS = 0.1, 0.1
+RunScenario = Callable[[np.random.Generator, tuple[int, int, int]], Floats]
+COLLAPSE_SHARE, COLLAPSE_LOSSES, BAD_LUCK = 0.1, (0.15, 0.28), 0.03
+"""Share of the runs that collapse; losses that two runs of smoothing-qqp-random (docs/results/evidence) had; mean of
+an exponential loss.
+"""
 _BLOCK = 2**22
 """Number of scores that are drawn at once."""
 
@@ -82,21 +87,19 @@ def _rare_losses(rng: np.random.Generator, shape: Shape) -> Floats:
     return is_losing * (0.005 - (rng.random((shape[0], 1, 1, shape[3])) < 0.005))
 
 
-def draw_collapses(rng: np.random.Generator, shape: Shape, systems: Sequence[int] = (1,)) -> Floats:
-    """One run in ten of the systems loses .1; their other runs are better by what that costs on average."""
-    lost = COLLAPSE_LOSS * (COLLAPSE_SHARE - (rng.random(shape[:3]) < COLLAPSE_SHARE))
-    is_affected = np.isin(np.arange(shape[1]), systems)[:, None]
-    return _add(rng, shape, SEED_SD * rng.standard_normal(shape[:3]) + is_affected * lost)
+def collapse(
+    rng: np.random.Generator, shape: tuple[int, int, int], loss: float, systems: Collection[int] = (1,)
+) -> Floats:
+    """One run in ten of the systems loses this much; their other runs are better by what that costs on average."""
+    lost = loss * (COLLAPSE_SHARE - (rng.random(shape) < COLLAPSE_SHARE))
+    is_affected = np.isin(np.arange(shape[1]), [*systems])[:, None]
+    return SEED_SD * rng.standard_normal(shape) + is_affected * lost
 
 
-def draw_baseline_collapses(rng: np.random.Generator, shape: Shape) -> Floats:
-    """The same of system 0, the baseline of a family."""
-    return draw_collapses(rng, shape, (0,))
-
-
-def draw_all_collapse(rng: np.random.Generator, shape: Shape) -> Floats:
-    """The same of every system."""
-    return draw_collapses(rng, shape, range(shape[1]))
+def lose_by_bad_luck(rng: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    """Each run of system 1 loses by an exponential distribution with a deviation of .03, less its mean."""
+    lost = BAD_LUCK * (1 - rng.standard_exponential(shape))
+    return SEED_SD * rng.standard_normal(shape) + (np.arange(shape[1]) == 1)[:, None] * lost
 
 
 def _add(rng: np.random.Generator, shape: Shape, runs: Floats) -> Floats:

@@ -14,7 +14,10 @@ import numpy as np
 
 from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
+from benchmarks.statistics.scenarios import COLLAPSE_LOSSES, COLLAPSE_SHARE
 from benchmarks.statistics.simulation import (
+    QUERY_SD,
+    SEED_SD,
     Squares,
     estimate_here,
     format_share,
@@ -31,13 +34,17 @@ LOOKS = ((5, 10), (4, 8, 12), (5, 10, 15, 20), (3, 6, 9, 12, 15), (2, 4, 6, 8))
 
 
 class Noise(NamedTuple):
-    """Standard deviations of a system's scores; the first system's seeds vary `first` times as much."""
+    """Standard deviations of a system's scores; the first system's seeds vary `first` times as much.
+
+    One run in ten of the first system loses `loss`; its other runs are better by what that costs on average.
+    """
 
     name: str
     seed_sd: float
     query_sd: float
     rest_sd: float = 0.12
     first: float = 1.0
+    loss: float = 0.0
 
 
 NOISES = (
@@ -47,6 +54,7 @@ NOISES = (
     Noise("only the rest", 0.0, 0.0),
     Noise("one system 3 x, its seeds", 0.02, 0.02, first=3.0),
     Noise("one system 5 x, its seeds", 0.006, 0.05, first=5.0),
+    *(Noise(f"one run in ten of one system loses {loss:g}", SEED_SD, QUERY_SD, loss=loss) for loss in COLLAPSE_LOSSES),
 )
 
 
@@ -64,6 +72,8 @@ def draw_differences(noise: Noise, gain: float, seeds: int, families: int, rng: 
     seed_sd[1] *= noise.first
     values = rng.normal(0, noise.rest_sd, (families, COMPARISONS + 1, seeds, QUERIES))
     values += rng.standard_normal((families, COMPARISONS + 1, seeds, 1)) * seed_sd[:, None, None]
+    if noise.loss:
+        values[:, 1] += noise.loss * (COLLAPSE_SHARE - (rng.random((families, seeds, 1)) < COLLAPSE_SHARE))
     values += rng.normal(0, noise.query_sd, (families, COMPARISONS + 1, 1, QUERIES))
     difference: Floats = values[:, 1:] - values[:, :1] + gain
     return difference

@@ -80,18 +80,21 @@ def estimate_over_queries(squares: Squares, level: float) -> Spread:
     return _error(squares, squares.ms_query), squares.queries - 1.0
 
 
-def make_pooled_estimate(pairs: Sequence[tuple[int, int]]) -> Estimator:
+def make_pooled_estimate(
+    pairs: Sequence[tuple[int, int]], shared_beginnings: Sequence[tuple[int, int]] = ()
+) -> Estimator:
     """`pooled.pool_seeds`: F ratios of the seeds pooled over a family (the last axis), never below the own.
 
     Args:
         pairs: numbers of the two systems of each comparison.
+        shared_beginnings: numbers of two systems that share the beginning of their training.
     """
-    named = [(str(system), str(baseline)) for system, baseline in pairs]
+    named, related = ([(str(one), str(other)) for one, other in own] for own in (pairs, shared_beginnings))
 
     def estimate_pooled(squares: Squares, level: float) -> Spread:
         ratio = np.maximum(squares.ms_seed / squares.ms_residual, MIN_SEED_SHARE)
         ratio = np.maximum(ratio, ratio.mean(-1, keepdims=True))
-        df = compute_pooled_df(named, squares.seeds, squares.queries)
+        df = compute_pooled_df(named, squares.seeds, squares.queries, related)
         return _cautious(squares, ratio * squares.ms_residual, df, level)
 
     return estimate_pooled
@@ -165,7 +168,7 @@ class Family:
         comparisons: int,
         seed_sd: float = SEED_SD,
         factors: Sequence[float] = (),
-        shared: float = 0.0,
+        shared: float | Floats = 0.0,
         query_sd: float = QUERY_SD,
     ) -> "Family":
         """Every other system with system 0; all other deviations are those of this module.
@@ -174,7 +177,7 @@ class Family:
             comparisons: number of comparisons.
             seed_sd: standard deviation of a run's mean between seeds.
             factors: seed variance of each system in units of seed_sd^2; those not given are 1.
-            shared: correlation of the seed effects of two systems.
+            shared: correlation of the seed effects of two systems, or of each two (systems, systems).
             query_sd: standard deviation of query x system.
         """
         systems = comparisons + 1
@@ -200,6 +203,29 @@ class Family:
         ]
         root = signs @ _root((rest / queries + self.seed) / seeds + query / queries)
         return Squares(seeds, queries, rng.standard_normal((studies, len(self.rest))) @ root.T, *drawn)
+
+
+def draw_comparisons_of_runs(runs: Floats, queries: int, rng: np.random.Generator) -> Squares:
+    """Draw (studies, comparisons) comparisons of every other system with system 0.
+
+    Args:
+        runs: (studies, systems, seeds) what a seed does to the mean of a run, with any distribution.
+        queries: number of queries.
+        rng: generator of query x system and of the rest, which are normal.
+    """
+    studies, systems, seeds = runs.shape
+    signs = np.hstack([-np.ones((systems - 1, 1)), np.eye(systems - 1)])
+    means = runs + rng.normal(0, REST_SD / queries**0.5, runs.shape)
+    by_seed = means[:, 1:] - means[:, :1]
+    grand = by_seed.mean(-1) + rng.normal(0, QUERY_SD / queries**0.5, (studies, systems)) @ signs.T
+    drawn = [
+        _draw_mean_squares(variance**0.5 * signs, df, studies, rng)
+        for variance, df in (
+            (REST_SD**2 + seeds * QUERY_SD**2, queries - 1),
+            (REST_SD**2, (seeds - 1) * (queries - 1)),
+        )
+    ]
+    return Squares(seeds, queries, grand, queries * by_seed.var(-1, ddof=1), *drawn)
 
 
 def _root(covariance: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """The simulations of the statistics: their tests are those of the product, and their draws are what they say."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,9 +20,11 @@ from analysis.stats.two_way import (
 from analysis.suites.comparisons import average_estimates
 from benchmarks.statistics import averages, families, levels, power, scenarios, search_luck
 from benchmarks.statistics.simulation import (
+    SEED_SD,
     Family,
     Squares,
     critical_differences,
+    draw_comparisons_of_runs,
     draw_squares,
     estimate_classical,
     estimate_here,
@@ -153,6 +156,26 @@ def test_a_pooled_variance_is_never_below_the_own() -> None:
 def test_no_system_of_a_scenario_is_better(scenario) -> None:
     squares = scenarios.draw_comparisons(scenario, (4_000, 3, 2, 50), np.random.default_rng(10))
     assert (np.abs(stats.ttest_1samp(squares.mean, 0.0).statistic) < 4).all()
+
+
+RUN_SCENARIOS = [partial(scenarios.collapse, loss=loss) for loss in scenarios.COLLAPSE_LOSSES]
+
+
+@pytest.mark.parametrize("scenario", [*RUN_SCENARIOS, scenarios.lose_by_bad_luck])
+def test_comparisons_of_runs_are_those_of_their_scores(scenario) -> None:
+    def draw_scores(rng: np.random.Generator, shape: scenarios.Shape) -> np.ndarray:
+        return scenarios.draw_normal(rng, shape) + scenario(rng, shape[:3])[..., None]
+
+    rng = np.random.default_rng(24)
+    runs = SEED_SD * rng.standard_normal((4_000, 3, 4)) + scenario(rng, (4_000, 3, 4))
+    assert (np.abs(stats.ttest_1samp(runs.mean(2), 0.0).statistic) < 4).all()
+    without, scored = (
+        draw_comparisons_of_runs(runs, 40, rng),
+        scenarios.draw_comparisons(draw_scores, (4_000, 3, 4, 40), rng),
+    )
+    for one, other in zip(without[2:], scored[2:], strict=True):
+        assert stats.ks_2samp(one[:, 0], other[:, 0]).pvalue > 0.001
+        assert stats.ks_2samp(one.max(1), other.max(1)).pvalue > 0.001
 
 
 def test_what_a_seed_does_to_all_systems_cancels() -> None:

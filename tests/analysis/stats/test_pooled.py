@@ -66,6 +66,24 @@ def test_degrees_of_freedom_count_the_same_systems_once_and_other_ones_fully() -
     assert compute_pooled_df([(f"{n}", f"{n + 1}") for n in range(0, 40, 2)], 6, 8) == 7
 
 
+def test_comparisons_of_systems_with_one_beginning_say_less_together() -> None:
+    """r = .9 for them in any order, if they have the other system in common; every other r stays."""
+    pairs, related = [("LS", "BERT"), ("T-LS", "BERT"), ("WSLS", "BERT")], [("T-LS", "LS")]
+    assert compute_pooled_df(pairs, 3, 1000, related) == pytest.approx(2 * 9 / (3 + 2 * 0.9**2 + 4 * (2 / 3) ** 2))
+    assert compute_pooled_df(pairs, 3, 1000, [("LS", "T-LS")]) == compute_pooled_df(pairs, 3, 1000, related)
+    switch = [("T-LS", "LS"), ("LS", "BERT")]
+    assert compute_pooled_df(switch, 3, 1000, related) == compute_pooled_df(switch, 3, 1000)
+
+
+def test_a_family_knows_its_beginnings() -> None:
+    pairs, related = [(name, "BERT") for name in NAMES[:4]], [NAMES[:2]]
+    family = family_of(scores(), pairs, shared_beginnings=related)
+    expected = pool_seeds([two_way_anova(d) for *_, d in family.pairs if d is not None], pairs, related)
+    pools = [pool for _, pool in expected]
+    assert [c.pooled for c in compare_family(family, POOLED)] == pools
+    assert pools[0].df < compute_pooled_df(pairs, 3, 40)
+
+
 @given(mean_squares)
 def test_a_single_comparison_is_its_own(anova: TwoWayAnova) -> None:
     ((found, pool),) = pool_seeds([anova], star(1))
