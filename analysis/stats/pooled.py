@@ -97,9 +97,9 @@ def pool_seeds(
     place of MS_seed, and the degrees of freedom of `compute_pooled_df` in the place of S - 1. A single comparison keeps
     its own estimate.
 
-    It supposes that seeds matter alike in the comparisons, with effects of each system's own. If the seeds of one system
-    vary 25 times as much as the others', its comparison rejects .088 of true hypotheses at .05 (three seeds, five
-    comparisons, simulated). Effects that all variants share and the baseline lacks make that up to .098.
+    It supposes that seeds matter alike in the comparisons. If the seeds of one system vary 25 times as much as the
+    others', its comparison rejects .088 of true hypotheses at .05 (three seeds, five comparisons, simulated). Effects
+    that all variants share and the baseline lacks make that up to .098.
 
     Args:
         anovas: mean squares of each comparison, poolable by `is_poolable`, with the same numbers of seeds and queries.
