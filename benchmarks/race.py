@@ -51,6 +51,7 @@ NOISES = (
     *(Noise(300, seed_sd, 0.0) for seed_sd in (0.0, 0.006, 0.01, 0.02)),
     *(Noise(300, seed_sd, 0.05) for seed_sd in (0.006, 0.01, 0.014, 0.02, 0.03)),
     Noise(200, 0.02, 0.1),
+    Noise(300, 0.03, 0.1),
 )
 
 
@@ -66,19 +67,23 @@ def runs(truth: np.ndarray, seeds: int, noise: Noise, rng: np.random.Generator) 
 def main(races: int) -> None:
     """Prints a row for each number of seeds and spread."""
     print(f"{races} races of {CONFIGURATIONS} configurations, level {LEVEL:g}, {FIRST_ROUND_SEEDS} seeds first\n")
-    print_header("seeds", "query x configuration", "seed SD", "pruned, of equally good ones", "lose the best", "saved")
+    columns = "pruned, of equally good ones", "lose the best", "saved, others .01 worse", "saved, others .04 worse"
+    print_header("seeds", "query x configuration", "seed SD", *columns)
     equal, one_better, one_good = (np.full(CONFIGURATIONS, 0.5) for _ in range(3))
     one_better[0] += 0.01
     one_good[1:] -= 0.04
     for seeds, noise in itertools.product((5, 10), NOISES):
         rng = np.random.default_rng([seeds, round(noise.seed_sd * 1000)])
         wrong = [len(race(runs(equal, seeds, noise, rng))) / CONFIGURATIONS for _ in range(races)]
-        lost = ["0" in race(runs(one_better, seeds, noise, rng)) for _ in range(races)]
-        cut = [race(runs(one_good, seeds, noise, rng)).values() for _ in range(races)]
-        saved = [sum(seeds - got for got in each) / (CONFIGURATIONS * seeds) for each in cut]
+        close, far = ([race(runs(truth, seeds, noise, rng)) for _ in range(races)] for truth in (one_better, one_good))
+        lost = np.mean(["0" in dropped for dropped in close])
+        saved = [
+            np.mean([sum(seeds - got for got in dropped.values()) for dropped in drawn]) / (CONFIGURATIONS * seeds)
+            for drawn in (close, far)
+        ]
         error = np.std(wrong, ddof=1) / np.sqrt(races)
         query = f"{noise.query_sd:g}, {noise.queries} queries"
-        shares = f"{np.mean(wrong):.4f} ± {error:.4f}", f"{np.mean(lost):.4f}", f"{np.mean(saved):.3f}"
+        shares = f"{np.mean(wrong):.4f} ± {error:.4f}", f"{lost:.4f}", *(f"{share:.3f}" for share in saved)
         print_row(seeds, query, f"{noise.seed_sd:.3f}", *shares)
 
 
