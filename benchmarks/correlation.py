@@ -5,7 +5,8 @@ python -m benchmarks.correlation [STUDIES [CASE ...]]
 A study has two systems that are alike, with 2, 3, 5 and 10 seeds. It is one set of pairs, or the mean of seven, which
 may share pairs. Scores of a run are its quality times the gold similarity, which has 26 levels, and
 noise: of the pair, of the system on the pair, and of the run on the pair. Qualities are 1, or vary from seed to seed so
-that correlations do by about one point of a hundred.
+that correlations do by about one point of a hundred. In the last two cases three pairs have one sentence in common, and
+the system has as much noise on a sentence as on a pair; their gold similarities are independent, or the same.
 """
 
 import sys
@@ -22,10 +23,19 @@ SEEDS, QUALITIES, LEVELS = (2, 3, 5, 10), (0.0, 0.03), (0.05, 0.01)
 
 
 class Pairs(NamedTuple):
-    """Number of pairs of each set, and pairs that are in two sets: (set, set that they are copied from, number)."""
+    """Number of pairs of each set.
+
+    Attributes:
+        sets: number of pairs of each set.
+        copied: pairs that are in two sets: (set, set that they are copied from, number).
+        per_sentence: number of pairs with one sentence in common.
+        are_alike: True if these pairs have the same gold similarity.
+    """
 
     sets: tuple[int, ...]
     copied: tuple[tuple[int, int, int], ...] = ()
+    per_sentence: int = 1
+    are_alike: bool = False
 
     @property
     def units(self) -> np.ndarray:
@@ -42,14 +52,25 @@ STANDARD = (311, 150, 375, 300, 119, 138, 493)
 """A tenth of the sets STS12 to STS16, STS-B and SICK-R."""
 SHARED = ((0, 0, 21), (5, 0, 25), (5, 1, 7), (5, 2, 20), (5, 3, 20), (5, 4, 28))
 """A tenth of what STS12 has twice, and STS-B from STS12 to STS16."""
-CASES = (Pairs((200,)), Pairs((1500,)), Pairs(STANDARD), Pairs(STANDARD, SHARED))
+CASES = (
+    Pairs((200,)),
+    Pairs((1500,)),
+    Pairs(STANDARD),
+    Pairs(STANDARD, SHARED),
+    Pairs((1500,), per_sentence=3),
+    Pairs((1500,), per_sentence=3, are_alike=True),
+)
 
 
-def study(rng: np.random.Generator, pairs: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
+def study(rng: np.random.Generator, pairs: int, spread: float, case: Pairs) -> tuple[np.ndarray, np.ndarray]:
     """(2, seeds, pairs) scores of two systems that are alike, and (pairs,) gold similarities."""
+    sentences = np.arange(pairs) // case.per_sentence
     gold = np.round(rng.uniform(0, 25, pairs)) / 5
+    gold = gold[sentences] if case.are_alike else gold
     quality = 1 + spread * rng.normal(size=(2, max(SEEDS), 1))
     noise = rng.normal(0, 1.0, pairs) + rng.normal(0, 0.4, (2, 1, pairs)) + rng.normal(0, 0.4, (2, max(SEEDS), pairs))
+    if case.per_sentence > 1:
+        noise = noise + rng.normal(0, 0.4, (2, 1, pairs))[..., sentences]
     return quality * (gold - 2.5) + 1.1 * noise, gold
 
 
@@ -74,10 +95,12 @@ def main(studies: int, cases: Sequence[Pairs]) -> None:
         distinct = int(units.max()) + 1
         for spread in QUALITIES:
             started, rng = time.perf_counter(), np.random.default_rng([distinct, int(1000 * spread)])
-            drawn = (study(rng, distinct, spread) for _ in range(studies))
+            drawn = (study(rng, distinct, spread, pairs) for _ in range(studies))
             made = [p_values(scores[..., units], gold[units], pairs) for scores, gold in drawn]
             seconds = time.perf_counter() - started
             told = f"{len(units)} pairs in {len(pairs.sets)}, {distinct} distinct, qualities vary by {spread:g}"
+            if pairs.per_sentence > 1:
+                told += f", {pairs.per_sentence} {'alike ' if pairs.are_alike else ''}pairs a sentence"
             print(f"{told}: {studies} studies, {seconds:.0f} s")
             for name in dict.fromkeys(name for name, _ in made[0]):
                 levels = [[np.mean([one[name, seeds] < level for one in made]) for seeds in SEEDS] for level in LEVELS]
