@@ -6,7 +6,7 @@ A study has two systems that are alike, with 2, 3, 5 and 10 seeds. It is one set
 may share pairs. Scores of a run are its quality times the gold similarity, which has 26 levels, and
 noise: of the pair, of the system on the pair, and of the run on the pair. Qualities are 1, or vary from seed to seed so
 that correlations do by about one point of a hundred. In the last two cases three pairs have one sentence in common, and
-the system has as much noise on a sentence as on a pair; their gold similarities are independent, or the same.
+the system has as much noise on a sentence as on a pair. Their gold similarities are independent, or the same.
 """
 
 import sys

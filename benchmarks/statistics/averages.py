@@ -4,8 +4,8 @@ python -m benchmarks.statistics.averages [STUDIES]
 
 Scores are normal. Each task has its own queries and runs, and as many seeds and queries as the others. The test of the
 product (`average_estimates`) is compared with Satterthwaite's own degrees of freedom over all parts of the variance.
-The level is the highest over all cells: the cells with the highest levels are chosen by a first simulation, and their
-levels come from a second one with ten times as many studies. Power is that of three tasks with 1,000 queries each: the
+The level is the highest over all cells. A first simulation chooses the cells with the highest levels. These come from a
+second one with ten times as many studies. Power is that of three tasks with 1,000 queries each: the
 difference in the mean that is found with 80 % power.
 """
 

@@ -62,7 +62,7 @@ COLLAPSES: dict[str, Sequence[int]] = {
     "runs of the baseline collapse": (0,),
     "runs of all collapse": range(COMPARISONS + 1),
 }
-"""Systems of which one run in ten loses as much as was seen."""
+"""Systems with one run in ten that loses as much as was seen."""
 
 
 def share_seed_effects(*groups: Sequence[int], correlation: float = 1.0) -> Floats:

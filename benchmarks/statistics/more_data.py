@@ -3,8 +3,8 @@
 python -m benchmarks.statistics.more_data
 
 The variance of a difference has the parts seeds / S, queries / Q and rest / (S Q), estimated over all trained systems
-of a study. A row has the share of the variance that falls with the number of queries, and the shares of the standard
-error that four times the queries and four times the seeds remove.
+of a study. A row has the share of the variance that falls with the number of queries. The next two columns are the
+shares of the standard error that four times the queries, and four times the seeds, remove.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ FACTOR = 4
 
 
 class Gain(NamedTuple):
-    """What more data would do to the standard error of a difference.
+    """Gain of more data in the standard error of a difference.
 
     Attributes:
         of_queries: share of the variance that falls with the number of queries.
