@@ -91,7 +91,6 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks.statistics.families 2000
 	$(BIN)/python -m benchmarks.statistics.averages 500
 	$(BIN)/python -m benchmarks.statistics.power 2000
-	$(BIN)/python -m benchmarks.statistics.more_data
 	$(BIN)/python -m benchmarks.statistics.search_luck 2000
 	$(BIN)/python -m benchmarks.statistics.planned
 	$(BIN)/python -m benchmarks.statistics.sequential 300

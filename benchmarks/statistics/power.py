@@ -7,7 +7,9 @@ rest. The first table has one comparison at .05: levels, also of the usual test 
 true difference of .01. It has the minimum detectable effect as the product computes it from the true variances, and the
 difference that is found with 80 % power in fact. The second has families of comparisons with one baseline, at the
 corrected level .05 / m. It has the powers for true differences of .01 and .02 and the difference that is found with
-80 % power, by the own and by the pooled test.
+80 % power, by the own and by the pooled test. The third has the studies of the archive: the share of a difference's
+variance that falls with the number of queries, and the shares of its standard error that four times the queries, and
+four times the seeds, remove.
 
 The mean of normal scores is independent of their mean squares. So power is not counted: for each study it is the
 probability that the mean exceeds the study's critical difference, and these probabilities are averaged.
@@ -19,6 +21,8 @@ import numpy as np
 from scipy import optimize, special
 
 from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
+from analysis.stats.variance_components import estimate_variance_components
+from benchmarks.statistics.replication import list_compared
 from benchmarks.statistics.simulation import (
     QUERY_SD,
     REST_SD,
@@ -38,7 +42,7 @@ from benchmarks.statistics.simulation import (
     run_with_count,
 )
 
-STUDIES, ALPHA, DIFFERENCE, POWER = 40_000, 0.05, 0.01, 0.8
+STUDIES, ALPHA, DIFFERENCE, POWER, MORE = 40_000, 0.05, 0.01, 0.8, 4
 SEEDS, QUERIES = (2, 3, 5, 10, 20), (200, 1_000, 5_000)
 FAMILIES = ((2, 5), (3, 2), (3, 5), (3, 10), (4, 5), (5, 5), (6, 5), (10, 5))
 """Seeds and comparisons; a plan pools up to six seeds."""
@@ -85,6 +89,30 @@ def measure_family(seeds: int, comparisons: int, queries: int, seed_sd: float, s
     return [*map(format_share, powers), *(format_share(find_difference(one, error), 4) for one in critical)]
 
 
+def measure_gain(variance: DifferenceVariance, seeds: int, queries: int) -> tuple[float, float, float]:
+    """Return what more data does to a difference.
+
+    Returns:
+        Share of the variance that falls with the number of queries; shares of the standard error that `MORE` times the
+        queries, and as many times the seeds, remove.
+    """
+    error = true_error(variance, seeds, queries)
+    more = true_error(variance, seeds, MORE * queries), true_error(variance, MORE * seeds, queries)
+    return 1 - variance.seed / seeds / error**2, 1 - more[0] / error, 1 - more[1] / error
+
+
+def print_archive() -> None:
+    """Print what more data does in each study of the archive, with the variances of all its systems."""
+    print(f"\nThe archive, {MORE} times the data\n")
+    print_header("study", "systems", "seeds", "queries", "variance of queries", "error less by queries", "by seeds")
+    for runs in list_compared():
+        components = estimate_variance_components([*runs.values.values()])
+        if components is not None:
+            gain = measure_gain(components.to_difference_variance(), runs.seeds, runs.queries)
+            shares = (format_share(share, 2) for share in gain)
+            print_row(runs.study, len(runs.values), runs.seeds, f"{runs.queries:,}", *shares)
+
+
 def main(studies: int) -> None:
     """Print levels, powers and detectable effects of one comparison, and what both tests find in a family."""
     variance = true_variance()
@@ -107,6 +135,7 @@ def main(studies: int) -> None:
     for (seeds, comparisons), queries, seed_sd in itertools.product(FAMILIES, (200, 1_000), (SEED_SD / 3, SEED_SD)):
         cells = measure_family(seeds, comparisons, queries, seed_sd, studies)
         print_row(seeds, comparisons, f"{queries:,}", format_share(seed_sd), *cells)
+    print_archive()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from analysis.stats.two_way import (
     two_way_estimate,
 )
 from analysis.suites.comparisons import average_estimates
-from benchmarks.statistics import averages, families, levels, more_data, power, scenarios, search_luck
+from benchmarks.statistics import averages, families, levels, power, scenarios, search_luck
 from benchmarks.statistics.simulation import (
     SEED_SD,
     Family,
@@ -238,12 +238,7 @@ def test_power_is_the_share_of_rejections() -> None:
     ids=["seeds", "queries", "rest"],
 )
 def test_four_times_what_a_variance_depends_on_halves_the_error(variance: DifferenceVariance, expected) -> None:
-    assert more_data.compute_gain(variance, 10, 300) == pytest.approx(expected)
-
-
-def test_kept_scores_are_those_of_trained_systems() -> None:
-    scores = more_data.read_trained_scores("smoothing-qqp-bm25")
-    assert [own.shape for own in scores] == [(10, 369)] * 5
+    assert power.measure_gain(variance, 10, 300) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("tried", [1, 20])
