@@ -270,4 +270,5 @@ class AnalysisSettings(Settings):
     seeds: Literal["own", "pooled"] = "own"
     """Variation between seeds in the tests: "own" of each comparison, or "pooled" over a family.
 
-    Pooling raises the power with few seeds, but a system with unusually unstable seeds can exceed the level."""
+    With few seeds, pooling finds more of the large differences and fewer of the small ones. A comparison exceeds its
+    level if its seeds vary more than the others', or if all variants share effects that the baseline lacks."""
