@@ -93,6 +93,7 @@ def build_family(plan: Plan, family: PlannedFamily, evaluate: Evaluate, n_seeds:
         plan.is_correlation,
         None if family.phase == "test" else plan.get_split(family.phase),
         poolable,
+        plan.shared_beginnings,
     )
 
 

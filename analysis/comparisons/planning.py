@@ -151,7 +151,7 @@ def _compute_effect(
     if plan.seed_variance == "pooled" and len(known) > 1 and number <= min(MAX_SEEDS, queries) and variance.rest:
         ratio = sum(own.seed / own.rest for own in known if own.rest) / len(known)
         estimate = variance._replace(seed=max(variance.seed, ratio * variance.rest)).estimate(number, queries)
-        estimate = estimate._replace(df=compute_pooled_df(family.comparisons, number, queries))
+        estimate = estimate._replace(df=compute_pooled_df(family.comparisons, number, queries, plan.shared_beginnings))
     looks = plan.model_copy(update={"confirm_seeds": tuple(range(number))}).looks
     count = len(family.comparisons) * len(plan.get_family_metrics(family))
     return minimum_detectable_effect(estimate, plan.alpha * get_alpha_shares(looks)[-1] / count)

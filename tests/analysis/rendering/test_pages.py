@@ -286,6 +286,17 @@ def test_a_report_says_what_was_pooled_and_what_was_not(tmp_path: Path) -> None:
     assert "pooled" not in render_markdown(build_document(analyse(tmp_path / "own", study_runs())))
 
 
+def test_pooled_seeds_know_which_systems_begin_alike(tmp_path: Path) -> None:
+    apart, alike = (
+        analyse(tmp_path / str(number), study_runs(), seed_variance="pooled", shared_beginnings=pairs)
+        for number, pairs in enumerate(([], [["T-LS", "LS"]]))
+    )
+    pools = [[c.pooled for c in found.comparisons if c.pooled] for found in (apart, alike)]
+    for one, other in zip(*pools, strict=True):
+        assert other.df < one.df
+        assert other.mean_ratio == one.mean_ratio
+
+
 def test_a_comparison_that_varies_more_is_named(tmp_path: Path) -> None:
     runs = study_runs()
     for number, run in enumerate(run for run in runs if run.variant == "WSLS" and "test" in run.scores):
