@@ -130,8 +130,8 @@ def main(studies: int) -> None:
         found = effect or np.nan, find_difference(critical[0], error)
         print_row(seeds, f"{queries:,}", *map(format_share, shares), *(format_share(one, 4) for one in found))
     print(f"\nFamilies at .05 / comparisons, {studies:,} families a row\n")
-    columns = "power at .01, own", "pooled", "power at .02, own", "pooled", "80 %, own", "80 %, pooled"
-    print_header("seeds", "comparisons", "queries", "seed SD", *columns)
+    powers = "power at .01, own", "pooled", "power at .02, own", "pooled", "80 %, own", "80 %, pooled"
+    print_header("seeds", "comparisons", "queries", "seed SD", *powers)
     for (seeds, comparisons), queries, seed_sd in itertools.product(FAMILIES, (200, 1_000), (SEED_SD / 3, SEED_SD)):
         cells = measure_family(seeds, comparisons, queries, seed_sd, studies)
         print_row(seeds, comparisons, f"{queries:,}", format_share(seed_sd), *cells)
