@@ -9,6 +9,7 @@ from analysis.checks.equal_rankers import EqualRankers, examine_equal_rankers
 from analysis.comparisons.declared import compare_systems
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
 from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
+from analysis.comparisons.pilot import estimate_test_components
 from analysis.data.configurations import (
     Configuration,
     Score,
@@ -22,7 +23,7 @@ from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.outlying_runs import OutlyingRun
 from analysis.stats.paired_tests import estimate_interval
-from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
+from analysis.stats.variance_components import VarianceComponents
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.section import Section
@@ -126,7 +127,7 @@ def build_report_data(results: Results) -> ReportData:
         confirmed=build_confirmation(results, configurations),
         strata=build_strata_table(results, chosen),
         ensembles=build_ensembles(results, chosen),
-        variance=_estimate_variance(plan, chosen),
+        variance=estimate_test_components(plan, chosen),
         outlying_seeds=outlying,
         equal_rankers=_examine_seeds(plan, chosen),
         by_metric=build_metric_section(plan, chosen),
@@ -202,14 +203,6 @@ def _build_row(results: Results, name: str, configuration: Configuration | None)
     test, interval = mean_and_std(values), None if values is None else estimate_interval(values)
     settings = ", ".join(c.settings)
     return SystemRow(name, c.id, c.strength or None, c.switch, settings, dev, test, interval, "; ".join(faults))
-
-
-def _estimate_variance(plan: Plan, chosen: dict[str, Configuration | None]) -> VarianceComponents | None:
-    """Estimate the components from the systems of the headline's family that are complete with all seeds."""
-    named = dict.fromkeys(name for pair in plan.headline.comparisons for name in pair)
-    values = [c.evaluate_queries(plan, "test") for name in named if (c := chosen[name])]
-    seeds = len(plan.get_seeds("test"))
-    return estimate_variance_components([own for own in values if own is not None and len(own) == seeds])
 
 
 def _examine_seeds(plan: Plan, chosen: dict[str, Configuration | None]) -> EqualRankers | None:
