@@ -18,7 +18,6 @@ from analysis.data.configurations import (
     count_seeds_of_pruned,
     mean_and_std,
 )
-from analysis.data.recorded_run import Run
 from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.outlying_runs import OutlyingRun
@@ -27,9 +26,9 @@ from analysis.stats.variance_components import VarianceComponents
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.section import Section
+from analysis.tables.seed_lottery import evaluate_run
 from analysis.tables.strata import StrataTable, build_strata_table
 from records.plan import Phase, Plan
-from trainables.utils.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -216,17 +215,9 @@ def _find_outlying_runs(plan: Plan, chosen: dict[str, Configuration | None]) -> 
     runs = {
         name: [c.runs.get(seed) if c else None for seed in seeds] for name, c in chosen.items() if name in plan.systems
     }
-    values = {name: [_evaluate_run(plan, run) if run else None for run in own] for name, own in runs.items()}
+    values = {name: [evaluate_run(plan, run) if run else None for run in own] for name, own in runs.items()}
     sizes = {len(row) for own in values.values() for row in own if row is not None}
     missing = np.full(max(sizes, default=0), np.nan)
     known = {name: own for name, own in values.items() if any(row is not None for row in own)}
     stacked = {name: np.stack([missing if row is None else row for row in own]) for name, own in known.items()}
     return find_outlying_seeds(stacked, seeds, plan.metric)
-
-
-def _evaluate_run(plan: Plan, run: Run) -> Floats | None:
-    """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
-    if not run.is_finished or plan.test_split not in run.files:
-        return None
-    values = np.asarray(run.evaluate_queries(plan.test_split, plan.metric), np.float64)
-    return None if np.isnan(values).any() else values
