@@ -287,6 +287,10 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
     costs = {f"--{name}-seconds": getattr(arguments, f"{name}_seconds") for name in ("train", "query")}
     if (named := [name for name, value in costs.items() if value is not None]) and len(named) < len(costs):
         raise UserError("command line", f"{named[0]} alone", " and ".join(costs))
+    if arguments.metric and arguments.pilot and arguments.pilot.is_dir():
+        raise UserError("--metric", f"used with the folder {arguments.pilot}", "a file; a study has its plan's metric")
+    if arguments.queries is not None and not arguments.figure:
+        raise UserError("command line", "--queries without --figure", "both")
     sizes, alpha = [given[name] for name in present], arguments.alpha
     for name, values, valid, expected in (
         (
