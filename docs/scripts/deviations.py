@@ -3,10 +3,10 @@
 python -m docs.scripts.deviations > analysis/comparisons/known_deviations.csv
 """
 
+from analysis.archive import load_scores
 from analysis.data.score_table import build_score_table
-from analysis.readers.score_files import read_score_file
 from analysis.stats.variance_components import estimate_variance_components
-from docs.scripts.kept_studies import FOLDER, read_summary
+from docs.scripts.kept_studies import read_summary
 
 STUDIES = {
     "conversations": "smoothing-ubuntu-bm25",
@@ -20,7 +20,7 @@ def format_deviations() -> str:
     """Return the table as CSV."""
     lines = ["task,metric,seed,query,rest,seeds,queries,source"]
     for task, name in STUDIES.items():
-        summary, table = read_summary(name), build_score_table(read_score_file(FOLDER / f"{name}.parquet"))
+        summary, table = read_summary(name), build_score_table(load_scores(name))
         systems = dict.fromkeys(own for pair in summary["families"]["variants"]["comparisons"] for own in pair)
         components = estimate_variance_components([table.values[system] for system in systems])
         if components is None or components.seed_median is None:
