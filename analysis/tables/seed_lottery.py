@@ -1,4 +1,4 @@
-"""Table of the systems of which a run looks collapsed: how bad a seed can be, and how probable a fresh bad one is."""
+"""Table of systems with a run that looks collapsed: how bad a seed can be, and how probable a fresh bad one is."""
 
 from collections.abc import Mapping, Sequence
 

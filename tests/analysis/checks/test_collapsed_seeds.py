@@ -86,7 +86,7 @@ def test_copies_and_systems_without_seeds_take_no_part() -> None:
 
 
 def test_the_report_says_how_probable_a_fresh_bad_seed_is(tmp_path: Path) -> None:
-    """Of five seeds of T-LS, one collapses; bounds of the probability solve the binomial equations."""
+    """One of five seeds of T-LS collapses; bounds of the probability solve the binomial equations."""
     runs = [_collapse(run) for run in study_runs((1, 2, 3, 4, 5), grid=False)]
     report = report_of(tmp_path, runs, seeds=[1, 2, 3, 4, 5])
     (section,) = (own for fold in list_folds(report.analysis) for own in fold.sections if "collapsed" in own.title)
