@@ -129,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "scores", type=Path, nargs="?", help="CSV or Parquet file: system, value, optionally seed and query"
     )
-    parser.add_argument("--qrels", type=Path, help="instead of scores, with --runs: TREC qrels")
+    parser.add_argument("--qrels", type=Path, help="instead of scores, with --runs: qrels of TREC or BEIR")
     parser.add_argument(
         "--runs",
         nargs="+",

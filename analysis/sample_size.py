@@ -1,10 +1,11 @@
-"""Number of seeds and queries that a study needs, from a pilot or from published deviations.
+"""Number of seeds and queries that a study needs, from a pilot, a known task or published deviations.
 
-    python -m analysis.sample_size PILOT.csv [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4]
+    python -m analysis.sample_size PILOT [--effect .005 .01] [--seeds 3 5 10] [--comparisons 4]
+    python -m analysis.sample_size --like docstrings [--train-seconds 600 --query-seconds .02] [--figure power.svg]
     python -m analysis.sample_size --seed-sd .006 --query-sd .05 --rest-sd .12
 
-PILOT is a file as read by `analysis.compare`, such as the scores.csv of a report, with at least two systems, seeds and
-queries. Systems share their seeds.
+PILOT is the folder of a finished study, or a file as read by `analysis.compare`, with at least two systems, seeds and
+queries. Systems share their seeds. A folder also has the seconds of its runs, its comparisons, and other metrics.
 
 The deviations are standard deviations of one system's scores, beyond what all systems share: between seeds (of its mean
 over queries), between queries (of its mean over seeds), and of the rest (a query of one run). What a seed or a query
@@ -20,21 +21,46 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from analysis.comparisons.known_deviations import read_known_deviations
+from analysis.comparisons.pilot import PilotMetric, compare_metrics, read_study_pilot
+from analysis.data.measured_cost import RunSeconds
 from analysis.data.score_table import ScoreTable, build_score_table
+from analysis.figures.power_curve import plot_power
+from analysis.figures.style import render_svg
 from analysis.readers.score_files import read_score_file
+from analysis.readers.study_reader import read_folder
 from analysis.rendering.cells import format_terminal_table
-from analysis.stats.power import POWER, tabulate_required_queries
+from analysis.stats.power import POWER, find_cheapest_size, required_queries, tabulate_required_queries
 from analysis.stats.variance_components import (
     VarianceComponents,
     describe_deviations,
     estimate_variance_components,
 )
-from trainables.utils.cli import Parser, print_escaped, report_errors
+from trainables.utils.cli import Parser, print_escaped, report_errors, write_text_option
 from trainables.utils.errors import UserError
+from trainables.utils.files import read_head
 
 _LARGEST = 1e100
 """Larger deviations overflow when squared."""
+_FIGURE_MARK = "<!-- by analysis.sample_size -->"
+"""Comment of a figure, by which the command knows its own."""
+
+
+class _Pilot(NamedTuple):
+    """Variances, costs and names to plan a study with; see `StudyPilot`. Numbers that are not known are None."""
+
+    components: VarianceComponents
+    notes: list[str]
+    queries: int | None = None
+    comparisons: int = 1
+    alpha: float = 0.05
+    systems: int | None = None  # None: one more than comparisons
+    seconds: RunSeconds | None = None
+    metrics: Sequence[PilotMetric] = ()
+    gain_of: tuple[str, str] = ("", "")
+    metric: str = ""
 
 
 def estimate_pilot_variance(table: ScoreTable, where: str) -> tuple[VarianceComponents, list[str]]:
@@ -83,11 +109,79 @@ def format_required_queries(
     return f"{title}\n{format_terminal_table(header, rows)}"
 
 
+def format_cheapest_sizes(
+    components: VarianceComponents, effects: Sequence[float], level: float, seconds: RunSeconds, systems: int
+) -> str:
+    """Format the table of the cheapest seeds and queries by true difference.
+
+    Args:
+        components: variance components.
+        effects: true differences.
+        level: significance level of one comparison, after correction.
+        seconds: seconds to train one run, and to score one query with it.
+        systems: number of systems that are trained.
+    """
+    rows = []
+    for effect in effects:
+        size = find_cheapest_size(components.to_difference_variance(), effect, level, *seconds)
+        cells = (
+            [f"{size.seeds:,}", f"{size.queries:,}", f"{systems * size.seconds / 3600:,.2f}"] if size else ["never"] * 3
+        )
+        rows.append([f"{effect:g}", *cells])
+    title = (
+        f"cheapest seeds and queries for {systems} systems, with {seconds.train:.3g} s to train a run "
+        f"and {seconds.query:.3g} s to score a query"
+    )
+    return f"{title}\n{format_terminal_table(['difference', 'seeds', 'queries', 'hours'], rows)}"
+
+
+def format_metrics(
+    metrics: Sequence[PilotMetric],
+    gain_of: tuple[str, str],
+    effects: Sequence[float],
+    seeds: Sequence[int],
+    level: float,
+) -> str:
+    """Format the queries that each metric needs for what is one difference in the plan's metric.
+
+    The difference is the smallest that the plan's metric can detect with the most seeds, or the largest.
+
+    Args:
+        metrics: the metrics of the pilot, the plan's first.
+        gain_of: system and baseline with the gain that makes metrics comparable.
+        effects: true differences by the plan's metric.
+        seeds: numbers of seeds.
+        level: significance level of one comparison, after correction.
+    """
+    own = metrics[0].components.to_difference_variance()
+    possible = [effect for effect in effects if required_queries(own, effect, max(seeds), level)]
+    effect = min(possible, default=max(effects))
+    compared = compare_metrics(metrics, effect, sorted(seeds), level)
+    first = compared[0][2][-1]
+    rows = [
+        [metric.name, f"{metric.gain:.4f}", f"{same:.4f}", *(f"{count:,}" if count else "never" for count in counts),
+         f"{counts[-1] / first:.2f}" if counts[-1] and first else "-"]
+        for metric, same, counts in compared
+    ]  # fmt: skip
+    system, baseline = gain_of
+    title = (
+        f"queries needed by other metrics for the same share of the gain of {system} over {baseline} "
+        f"as {effect:g} in {metrics[0].name}"
+    )
+    header = ["metric", "gain", "difference", *(f"{number} seeds" for number in sorted(seeds)), "relative"]
+    return f"{title}\n{format_terminal_table(header, rows)}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0 done, 2 bad input, 1 any other failure."""
     parser = Parser("analysis.sample_size", "Computes the seeds and queries that a study needs.")
-    parser.add_argument("pilot", type=Path, nargs="?", help="scores of at least two systems, as for analysis.compare")
-    parser.add_argument("--metric", help="measure of the pilot to read, if it has several")
+    parser.add_argument(
+        "pilot", type=Path, nargs="?", help="folder of a finished study, or scores as for analysis.compare"
+    )
+    parser.add_argument("--metric", help="measure of the pilot's scores to read, if they have several")
+    parser.add_argument(
+        "--like", choices=list(read_known_deviations()), help="without a pilot: deviations of a study on such a task"
+    )
     for name, meaning in (
         ("seed", "between seeds"),
         ("query", "between queries"),
@@ -96,25 +190,87 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}-sd", type=float, help=f"without a pilot: standard deviation {meaning}")
     parser.add_argument("--effect", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.05], help="true differences")
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 5, 10, 20], help="numbers of seeds")
-    parser.add_argument("--comparisons", type=int, default=1, help="comparisons in the family, for Bonferroni")
-    parser.add_argument("--alpha", type=float, default=0.05, help="significance level of the family")
+    parser.add_argument(
+        "--comparisons", type=int, help="comparisons in the family, for Bonferroni (those of a study's folder, or 1)"
+    )
+    parser.add_argument(
+        "--alpha", type=float, help="significance level of the family (that of a study's folder, or .05)"
+    )
+    parser.add_argument("--train-seconds", type=float, help="seconds to train a run; adds the cheapest size")
+    parser.add_argument("--query-seconds", type=float, help="seconds to score a query with a run")
+    parser.add_argument("--figure", type=Path, metavar="FILE.svg", help="also draw the power by true difference")
+    parser.add_argument("--queries", type=int, help="queries of the figure (those of the pilot)")
     arguments = parser.parse_args(argv)
     return report_errors("analysis.sample_size", lambda: _print_sizes(arguments))
 
 
 def _print_sizes(arguments: argparse.Namespace) -> None:
     _check_arguments(arguments)
-    if arguments.pilot:
-        scores = build_score_table(read_score_file(arguments.pilot, arguments.metric), str(arguments.pilot))
-        components, left_out = estimate_pilot_variance(scores, str(arguments.pilot))
-        if left_out:
-            print_escaped(_describe_left_out(left_out))
-    else:
-        components = VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2)
-    print_escaped(describe_deviations(components))
-    print_escaped(
-        format_required_queries(components, arguments.effect, arguments.seeds, arguments.comparisons, arguments.alpha)
-    )
+    pilot = _read_pilot(arguments)
+    components, effects, seeds = pilot.components, arguments.effect, arguments.seeds
+    comparisons = arguments.comparisons or pilot.comparisons
+    alpha = pilot.alpha if arguments.alpha is None else arguments.alpha
+    level = alpha / comparisons
+    if arguments.train_seconds is not None:
+        pilot = pilot._replace(seconds=RunSeconds(arguments.train_seconds, arguments.query_seconds))
+    if arguments.figure:
+        _write_figure(arguments, pilot, level)
+    parts = [
+        "\n".join([*pilot.notes, describe_deviations(components)]),
+        format_required_queries(components, effects, seeds, comparisons, alpha),
+    ]
+    if pilot.seconds:
+        parts.append(format_cheapest_sizes(components, effects, level, pilot.seconds, pilot.systems or comparisons + 1))
+    if pilot.metrics:
+        parts.append(format_metrics(pilot.metrics, pilot.gain_of, effects, seeds, level))
+    print_escaped("\n".join(parts))
+
+
+def _read_pilot(arguments: argparse.Namespace) -> _Pilot:
+    path = arguments.pilot
+    if path and path.is_dir():
+        results = read_folder(path)
+        study = read_study_pilot(results)
+        if study.components is None:
+            expected = "a finished study of at least two systems and two seeds"
+            raise UserError(str(path), "too few test scores to estimate the variances", expected)
+        unit = results.plan.adapt_to_unit("queries")
+        return _Pilot(
+            study.components,
+            [f"{results.plan.metric} of {study.queries:,} {unit}, {study.seeds} seeds"],
+            queries=study.queries,
+            comparisons=study.comparisons,
+            alpha=study.alpha,
+            systems=study.systems,
+            seconds=study.seconds,
+            metrics=study.metrics,
+            gain_of=study.gain_of,
+            metric=results.plan.metric,
+        )
+    if path:
+        scores = build_score_table(read_score_file(path, arguments.metric), str(path))
+        components, left_out = estimate_pilot_variance(scores, str(path))
+        notes = [_describe_left_out(left_out)] if left_out else []
+        return _Pilot(components, notes, len(scores.queries), metric=arguments.metric or "")
+    if arguments.like:
+        known = read_known_deviations()[arguments.like]
+        note = f"{known.metric} of {known.source}: {known.queries:,} queries, {known.seeds} seeds"
+        return _Pilot(known.components, [note], known.queries, metric=known.metric)
+    return _Pilot(VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2), [])
+
+
+def _write_figure(arguments: argparse.Namespace, pilot: _Pilot, level: float) -> None:
+    path, queries = arguments.figure, arguments.queries or pilot.queries
+    if path.suffix != ".svg":
+        raise UserError("--figure", path, "a file that ends in .svg")
+    if queries is None:
+        raise UserError("--figure", "no number of queries", "--queries, or a pilot")
+    variance = pilot.components.to_difference_variance()
+    svg = render_svg(
+        lambda: plot_power(variance, arguments.seeds, queries, level, max(arguments.effect), pilot.metric)
+    ).replace("<svg", f"{_FIGURE_MARK}\n<svg", 1)
+    inputs = [arguments.pilot] if arguments.pilot and arguments.pilot.is_file() else []
+    write_text_option("--figure", path, svg, lambda own: _FIGURE_MARK in read_head(own), inputs)
 
 
 def _describe_left_out(names: list[str]) -> str:
@@ -124,21 +280,36 @@ def _describe_left_out(names: list[str]) -> str:
 def _check_arguments(arguments: argparse.Namespace) -> None:
     given = {f"--{name}-sd": getattr(arguments, f"{name}_sd") for name in ("seed", "query", "rest")}
     options, present = ", ".join(given), [name for name, value in given.items() if value is not None]
-    if (arguments.pilot is None and len(present) < len(given)) or (arguments.pilot is not None and present):
-        found = f"{'no' if arguments.pilot is None else 'a'} pilot and {', '.join(present) or 'no deviations'}"
-        raise UserError("command line", found, f"PILOT.csv, or all three of {options}")
-    sizes = [given[name] for name in present]
+    known = [name for name, value in (("a pilot", arguments.pilot), ("--like", arguments.like)) if value]
+    if len(known) > 1 or (present if known else len(present) < len(given)):
+        found = f"{' and '.join(known) or 'no pilot'} and {', '.join(present) or 'no deviations'}"
+        raise UserError("command line", found, f"a pilot, --like, or all three of {options}")
+    costs = {f"--{name}-seconds": getattr(arguments, f"{name}_seconds") for name in ("train", "query")}
+    if (named := [name for name, value in costs.items() if value is not None]) and len(named) < len(costs):
+        raise UserError("command line", f"{named[0]} alone", " and ".join(costs))
+    if arguments.metric and arguments.pilot and arguments.pilot.is_dir():
+        raise UserError("--metric", f"used with the folder {arguments.pilot}", "a file; a study has its plan's metric")
+    if arguments.queries is not None and not arguments.figure:
+        raise UserError("command line", "--queries without --figure", "both")
+    sizes, alpha = [given[name] for name in present], arguments.alpha
     for name, values, valid, expected in (
         (
             options,
             sizes,
-            arguments.pilot or (all(0 <= value <= _LARGEST for value in sizes) and any(sizes)),
+            known or (all(0 <= value <= _LARGEST for value in sizes) and any(sizes)),
             f"numbers from 0 to {_LARGEST:g}, one of them above 0",
         ),
         ("--effect", arguments.effect, all(0 < value < math.inf for value in arguments.effect), "numbers above 0"),
         ("--seeds", arguments.seeds, min(arguments.seeds) >= 2, "whole numbers of at least 2"),
-        ("--comparisons", [arguments.comparisons], arguments.comparisons >= 1, "a whole number above 0"),
-        ("--alpha", [arguments.alpha], 1e-9 <= arguments.alpha < 1, "a number from 1e-9 to below 1"),
+        *(
+            (f"--{name}", [value], value is None or value >= 1, "a whole number above 0")
+            for name, value in (("comparisons", arguments.comparisons), ("queries", arguments.queries))
+        ),
+        *(
+            (name, [value], value is None or 1e-9 <= value < math.inf, "a number of seconds above 1e-9")
+            for name, value in costs.items()
+        ),
+        ("--alpha", [alpha], alpha is None or 1e-9 <= alpha < 1, "a number from 1e-9 to below 1"),
     ):
         if not valid:
             raise UserError(name, ", ".join(map(str, values)), expected)

@@ -29,6 +29,44 @@ class MeasuredCost(NamedTuple):
         return self.seconds / 3600
 
 
+class RunSeconds(NamedTuple):
+    """Seconds of the runs of a study.
+
+    Attributes:
+        train: seconds to train one run that shares nothing, with its evaluations on the development set.
+        query: seconds to score one test query.
+    """
+
+    train: float
+    query: float
+
+
+def average_run_seconds(results: Results, queries: int) -> RunSeconds | None:
+    """Average the seconds of the runs that train, over all instances that they train or share.
+
+    Args:
+        results: the study.
+        queries: number of test queries.
+
+    Returns:
+        None if no run of the study trained an instance itself, or none recorded the seconds of its test.
+    """
+    key = f"{results.plan.test_split}/seconds"
+    training, lengths = list[tuple[float, int]](), list[tuple[float, int]]()
+    for run in results.runs:
+        own, shared = (int(run.summary.get(name, 0)) for name in ("instances_trained", "instances_reused"))
+        if own:
+            training.append((float(run.summary.get("seconds", 0)), own))
+        if own + shared and key in run.summary:
+            lengths.append((float(run.summary[key]), own + shared))
+    if not training or not lengths or not queries:
+        return None
+    seconds, trained = map(sum, zip(*training, strict=True))
+    test, length = map(sum, zip(*lengths, strict=True))
+    train, query = seconds / trained * length / len(lengths), test / len(lengths) / queries
+    return RunSeconds(train, query) if train > 0 and query > 0 else None
+
+
 def compute_cost(results: Results) -> MeasuredCost:
     """Compute the cost of a whole study."""
     runs = results.runs

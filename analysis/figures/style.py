@@ -1,5 +1,6 @@
 """Palette, style, panels and files of all figures."""
 
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -66,6 +67,18 @@ def save_figures(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[s
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
                 names.append(name)
     return names
+
+
+def render_svg(draw: Callable[[], Any]) -> str:
+    """Return a figure as SVG: the same text with the same version of matplotlib."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC_PARAMS)
+        stream = io.StringIO()
+        draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    return stream.getvalue()
 
 
 def subplots(

@@ -40,7 +40,7 @@ def read_runs(
     ids.
 
     Args:
-        qrels: TREC qrels, plain or compressed with gzip.
+        qrels: qrels of TREC or BEIR, plain or compressed with gzip.
         runs: files of each system: TREC runs, plain or compressed, or predictions as `predictions.read_predictions`
             reads them. Several files of a system are its seeds 1, 2, ... in their order. A system with one file has no
             seed.

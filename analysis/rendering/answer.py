@@ -267,7 +267,8 @@ def _describe_power(findings: Sequence[Finding], sample: Sample, is_open: bool) 
         )
     )
     if not growth:
-        return f"{found}."
+        least, most = min(effects), max(effects)
+        return f"{found}{f' ({_round(least, 2)} to {_round(most, 2)} by comparison)' * (most >= 2 * least)}."
     seeds, queries = (_round_up(number) for number in growth)
     units = adapt_to_unit("queries", sample.unit)
     return f"{found}; {smaller:g} would take about {seeds:,} seeds and {queries:,} {units}."

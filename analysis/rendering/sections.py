@@ -14,6 +14,7 @@ from analysis.rendering.notes import list_data_notes, list_run_notes, list_searc
 from analysis.tables.confirmation import build_confirmation_section
 from analysis.tables.main import ReportData
 from analysis.tables.section import MAX_COLUMNS, Section
+from analysis.tables.seed_lottery import build_lottery_section
 from analysis.tables.setup import build_setup_section
 from records.data_statistics import DataStatistics
 from records.plan import PlannedFamily
@@ -73,6 +74,7 @@ def list_folds(analysis: ReportData) -> list[Fold]:
         build_interim_section(analysis),
         *(_build_comparison_section(analysis, family) for family in plan.families),
         build_test_section(analysis),
+        build_lottery_section(plan, analysis.chosen, analysis.outlying_seeds),
         analysis.by_metric,
         analysis.by_retrieval_metric,
         _build_ensemble_section(analysis),

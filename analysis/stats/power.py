@@ -36,6 +36,20 @@ class DifferenceVariance(NamedTuple):
         return combine_mean_squares(0.0, few, more, (seeds, queries))
 
 
+class SampleSize(NamedTuple):
+    """Seeds and queries of a study, and what one of its systems costs.
+
+    Attributes:
+        seeds: number of seeds.
+        queries: number of queries.
+        seconds: seconds to train one system with all seeds and to score all queries.
+    """
+
+    seeds: int
+    queries: int
+    seconds: float
+
+
 def minimum_detectable_effect(estimate: Estimate, level: float) -> float | None:
     """Return the smallest true difference that a two-sided t-test with this standard error finds with 80 % power.
 
@@ -72,6 +86,32 @@ def minimum_detectable_effect(estimate: Estimate, level: float) -> float | None:
     return float(optimize.brentq(shortfall, 0.0, upper, xtol=1e-12)) * estimate.error
 
 
+def compute_power(variance: DifferenceVariance, difference: float, seeds: int, queries: int, level: float) -> float:
+    """Return the probability that a two-sided test over seeds and queries finds a true difference.
+
+    Args:
+        variance: variances of the paired difference.
+        difference: true difference, in units of the metric.
+        seeds: number of seeds.
+        queries: number of queries.
+        level: significance level of one comparison, after correction.
+
+    Returns:
+        The power. 1 if there is no spread, and 0 if the level is out of reach.
+
+    Example:
+        >>> round(compute_power(DifferenceVariance(1e-6, 0.01, 0.02), 0.01, seeds=5, queries=1231, level=0.05), 3)
+        0.8
+    """
+    estimate = variance.estimate(seeds, queries)
+    if estimate.error == 0:
+        return 1.0
+    df, critical = _critical_value(estimate, level)
+    if critical > _MAX_STANDARD_ERRORS:
+        return 0.0
+    return _power_at(min(difference / estimate.error, _MAX_STANDARD_ERRORS), df, critical)
+
+
 def required_queries(variance: DifferenceVariance, difference: float, seeds: int, level: float) -> int | None:
     """Return the number of queries that finds a true difference with 80 % power and this number of seeds.
 
@@ -90,13 +130,7 @@ def required_queries(variance: DifferenceVariance, difference: float, seeds: int
     """
 
     def is_enough(queries: int) -> bool:
-        estimate = variance.estimate(seeds, queries)
-        if estimate.error == 0:
-            return True
-        df, critical = _critical_value(estimate, level)
-        if critical > _MAX_STANDARD_ERRORS:
-            return False
-        return _power_at(min(difference / estimate.error, _MAX_STANDARD_ERRORS), df, critical) >= POWER
+        return compute_power(variance, difference, seeds, queries, level) >= POWER
 
     if not is_enough(_MAX_QUERIES):
         return None
@@ -104,6 +138,40 @@ def required_queries(variance: DifferenceVariance, difference: float, seeds: int
     while not is_enough(high):
         low, high = high, 2 * high
     return _find_smallest(is_enough, low, high)
+
+
+def find_cheapest_size(
+    variance: DifferenceVariance, difference: float, level: float, train_seconds: float, query_seconds: float
+) -> SampleSize | None:
+    """Return the seeds and queries that find a true difference with 80 % power at the least cost.
+
+    Args:
+        variance: variances of the paired difference.
+        difference: true difference, in units of the metric.
+        level: significance level of one comparison, after correction.
+        train_seconds: seconds to train one run, above 0.
+        query_seconds: seconds to score one query with one run, above 0.
+
+    Returns:
+        The cheapest numbers, with fewer seeds where two cost the same. None if a thousand seeds do not suffice.
+
+    Example:
+        >>> find_cheapest_size(DifferenceVariance(1e-5, 0.01, 0.02), 0.01, 0.05, train_seconds=100, query_seconds=0.1)
+        SampleSize(seeds=5, queries=2066, seconds=1533.0)
+    """
+    best: SampleSize | None = None
+    for seeds in range(2, _MAX_SEEDS + 1):
+        if best:
+            most = int((best.seconds / seeds - train_seconds) / query_seconds)
+            if most < 2:  # more seeds cost more without any queries
+                break
+            if compute_power(variance, difference, seeds, most, level) < POWER:
+                continue
+        queries = required_queries(variance, difference, seeds, level)
+        seconds = seeds * (train_seconds + (queries or 0) * query_seconds)
+        if queries and (best is None or seconds < best.seconds):
+            best = SampleSize(seeds, queries, seconds)
+    return best
 
 
 def required_growth(

@@ -9,6 +9,7 @@ from analysis.checks.equal_rankers import EqualRankers, examine_equal_rankers
 from analysis.comparisons.declared import compare_systems
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
 from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
+from analysis.comparisons.pilot import estimate_test_components
 from analysis.data.configurations import (
     Configuration,
     Score,
@@ -17,18 +18,17 @@ from analysis.data.configurations import (
     count_seeds_of_pruned,
     mean_and_std,
 )
-from analysis.data.recorded_run import Run
 from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.outlying_runs import OutlyingRun
 from analysis.stats.paired_tests import estimate_interval
-from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
+from analysis.stats.variance_components import VarianceComponents
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.section import Section
+from analysis.tables.seed_lottery import evaluate_run
 from analysis.tables.strata import StrataTable, build_strata_table
 from records.plan import Phase, Plan
-from trainables.utils.arrays import Floats
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def build_report_data(results: Results) -> ReportData:
         confirmed=build_confirmation(results, configurations),
         strata=build_strata_table(results, chosen),
         ensembles=build_ensembles(results, chosen),
-        variance=_estimate_variance(plan, chosen),
+        variance=estimate_test_components(plan, chosen),
         outlying_seeds=outlying,
         equal_rankers=_examine_seeds(plan, chosen),
         by_metric=build_metric_section(plan, chosen),
@@ -204,14 +204,6 @@ def _build_row(results: Results, name: str, configuration: Configuration | None)
     return SystemRow(name, c.id, c.strength or None, c.switch, settings, dev, test, interval, "; ".join(faults))
 
 
-def _estimate_variance(plan: Plan, chosen: dict[str, Configuration | None]) -> VarianceComponents | None:
-    """Estimate the components from the systems of the headline's family that are complete with all seeds."""
-    named = dict.fromkeys(name for pair in plan.headline.comparisons for name in pair)
-    values = [c.evaluate_queries(plan, "test") for name in named if (c := chosen[name])]
-    seeds = len(plan.get_seeds("test"))
-    return estimate_variance_components([own for own in values if own is not None and len(own) == seeds])
-
-
 def _examine_seeds(plan: Plan, chosen: dict[str, Configuration | None]) -> EqualRankers | None:
     values = {name: c.evaluate_queries(plan, "test") for name in plan.systems if (c := chosen[name])}
     return examine_equal_rankers({name: own for name, own in values.items() if own is not None})
@@ -223,17 +215,9 @@ def _find_outlying_runs(plan: Plan, chosen: dict[str, Configuration | None]) -> 
     runs = {
         name: [c.runs.get(seed) if c else None for seed in seeds] for name, c in chosen.items() if name in plan.systems
     }
-    values = {name: [_evaluate_run(plan, run) if run else None for run in own] for name, own in runs.items()}
+    values = {name: [evaluate_run(plan, run) if run else None for run in own] for name, own in runs.items()}
     sizes = {len(row) for own in values.values() for row in own if row is not None}
     missing = np.full(max(sizes, default=0), np.nan)
     known = {name: own for name, own in values.items() if any(row is not None for row in own)}
     stacked = {name: np.stack([missing if row is None else row for row in own]) for name, own in known.items()}
     return find_outlying_seeds(stacked, seeds, plan.metric)
-
-
-def _evaluate_run(plan: Plan, run: Run) -> Floats | None:
-    """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
-    if not run.is_finished or plan.test_split not in run.files:
-        return None
-    values = np.asarray(run.evaluate_queries(plan.test_split, plan.metric), np.float64)
-    return None if np.isnan(values).any() else values

@@ -21,7 +21,7 @@ COMMANDS = {
     "study.sync": "[Weights & Biases](../guide/wandb.md)",
     "analysis.report": "[Read the report](../tutorial/read-the-report.md)",
     "analysis.compare": "[Compare scores](../guide/compare.md)",
-    "analysis.sample_size": "[Compare scores](../guide/compare.md)",
+    "analysis.sample_size": "[How many seeds and queries?](../guide/sample-size.md)",
 }
 """Module of a command -> page that shows how it is used."""
 _USAGE_WIDTH, _LINE = 100, 120

@@ -3,13 +3,11 @@
 python -m docs.scripts.pacing > docs/images/pacing.svg
 """
 
-import io
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from analysis.figures.style import COLOURS, RC_PARAMS, subplots
+from analysis.figures.style import COLOURS, render_svg, subplots
 from trainables.curriculum import PACING
 
 DELTA, DURATION = 0.33, 0.9
@@ -28,18 +26,6 @@ def draw_pacing() -> Any:
     panel.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="share of the training steps", ylabel="share of the queries")
     panel.legend(bbox_to_anchor=(1, 0.5), loc="center left")
     return figure
-
-
-def render_svg(draw: Callable[[], Any]) -> str:
-    """Return a figure as SVG: the same text with the same version of matplotlib."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(RC_PARAMS)
-        stream = io.StringIO()
-        draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    return stream.getvalue()
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ from typing import Any
 
 from matplotlib.patches import Patch
 
-from analysis.figures.style import COLOURS, subplots
+from analysis.figures.style import COLOURS, render_svg, subplots
 from benchmarks.recorded import read_entries
-from docs.scripts.pacing import render_svg
 
 CONTENDERS = {
     "training": "CrossEncoderTrainer",

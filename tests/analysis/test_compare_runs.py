@@ -15,6 +15,7 @@ from tests.analysis.trec import write_qrels, write_runs
 from tests.study.command import light
 
 METRIC = ["--metric", "nDCG@10"]
+TREC_DL = Path("/work/shared/data/trec-dl-text")
 
 
 def arguments(qrels: Path, runs: dict[str, list[Path]]) -> list[str]:
@@ -50,6 +51,27 @@ def test_runs_are_compared_as_the_table_of_their_values(
     assert table.replace("nDCG@10 ± sd", "value ± sd").split() == capsys.readouterr().out.split()
     assert of_runs.read_bytes() == of_table.read_bytes()
     assert {row["target"] for row in json.loads(of_runs.read_text())} == {"both"}
+
+
+@pytest.mark.skipif(not TREC_DL.exists(), reason="the runs of TREC DL are not here")
+@pytest.mark.parametrize("year", ["19", "20"])
+def test_the_page_about_trec_dl_has_the_values_of_ir_measures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], year: str
+) -> None:
+    names = {"BM25": "bm25", "RM3": "bm25-rm3", "TAS-B": "tas-b", "SPLADE++": "splade-pp-ed", "ada2": "ada2"}
+    runs = {name: [TREC_DL / f"runs/dl{year}.{stem}.run"] for name, stem in names.items()}
+    beir = TREC_DL / f"qrels/dl{year}.tsv"
+    trec = tmp_path / "qrels"
+    judged = [line.split("\t") for line in beir.read_text().splitlines()[1:]]
+    trec.write_text("\n".join(f"{query} 0 {document} {grade}" for query, document, grade in judged))
+    assert main([*arguments(beir, runs), *METRIC, "--groups"]) == 0
+    printed = capsys.readouterr().out
+    for name, mean in oracle(trec, runs, "nDCG@10").groupby("system")["value"].mean().items():
+        assert f"\n  {name:8}  {mean:.4f}  " in printed
+    page = (Path(__file__).parents[2] / "docs/guide/trec-dl.md").read_text()
+    lines = page.partition(f"## TREC DL 20{year}")[2].partition("```text\n")[2].partition("```")[0].splitlines()
+    assert len(lines) > len(names)
+    assert set(lines) <= set(printed.splitlines())
 
 
 def test_compressed_runs_and_predictions_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.comparisons.known_deviations import FILE
+from analysis.figures.style import render_svg
 from benchmarks.recorded import read_entries
-from docs.scripts import commands, configuration, pacing, speed
+from docs.scripts import commands, configuration, deviations, pacing, speed
 from search_spaces.study_type import STUDY_TYPES, get_study_type
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
@@ -94,9 +96,7 @@ def test_the_figure_of_pacing_functions_shows_all_of_them_and_is_up_to_date():
     for name, points in lines.items():
         assert points[500].tolist() == pytest.approx([0.5, PACING[name](50, T=90, delta=0.33)])
         assert points[-1].tolist() == [1, 1]
-    assert pacing.render_svg(pacing.draw_pacing) == (ROOT / "docs" / "images" / "pacing.svg").read_text(
-        encoding="utf-8"
-    )
+    assert render_svg(pacing.draw_pacing) == (ROOT / "docs" / "images" / "pacing.svg").read_text(encoding="utf-8")
 
 
 def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_to_date():
@@ -106,7 +106,11 @@ def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_t
         ratios = records[-1]["ratios"]
         assert [bar.get_width() for bar in panel.patches] == [values["median"] for values in ratios.values()]
         assert {name.partition(",")[0] for name in ratios} == {*speed.CONTENDERS}
-    assert pacing.render_svg(speed.draw_speed) == (IMAGES / "speed.svg").read_text(encoding="utf-8")
+    assert render_svg(speed.draw_speed) == (IMAGES / "speed.svg").read_text(encoding="utf-8")
+
+
+def test_the_deviations_of_kept_studies_are_up_to_date():
+    assert deviations.format_deviations() == FILE.read_text(encoding="utf-8")
 
 
 def test_the_page_of_commands_is_up_to_date():

@@ -9,7 +9,8 @@ run have one format, which the first of them decides by its number of fields:
   filtered run. No query with rank 1 means that the numbers are scores, which is an error.
 - 2: `query document`. The order is that of the file.
 
-A line of qrels is `query iteration document grade`.
+A line of qrels is `query iteration document grade`, or `query document grade` below the header of BEIR's files,
+`query-id corpus-id score`.
 """
 
 import csv
@@ -51,6 +52,7 @@ _LARGEST_GRADE = 1_000_000
 """trec_eval holds a table with an entry for each grade up to the largest."""
 _RUN, _RANKED, _LISTED = "query Q0 document rank score tag", "query document rank", "query document"
 _QRELS = "query iteration document grade"
+_BEIR_QRELS, _BEIR_HEADER = "query document grade", ["query-id", "corpus-id", "score"]
 _COLUMNS = {"query": "query_id", "document": "document_id"}
 _RUN_FIELDS = len(_RUN.split())
 _RANKS = (
@@ -184,18 +186,21 @@ class Judgement(NamedTuple):
 
 
 def read_trec_qrels(path: Path) -> list[Judgement]:
-    """Read qrels in the order of the file.
+    """Read qrels in the order of the file, of TREC or, by the header of its first line, of BEIR.
 
     Raises:
         UserError: if the file cannot be read, a line is no line of qrels, or a grade is no whole number.
     """
     expected = f"a whole number, {_LARGEST_GRADE:,} at most"
-    rows = list[Judgement]()
-    for block in _read_blocks(path, "TREC qrels", (_QRELS,)):
+    rows, is_beir = list[Judgement](), _has_beir_header(path)
+    for content in _read_blocks(path, "TREC qrels", (_BEIR_QRELS if is_beir else _QRELS,)):
+        block = content[content["line"] > is_beir].reset_index(drop=True)
         grades, is_whole = _parse_numbers(block["grade"]), block["grade"].str.fullmatch("[+-]?[0-9]+").to_numpy(bool)
         _require(is_whole & (np.abs(grades) <= _LARGEST_GRADE), path, block, "grade", expected)
         columns = (column.tolist() for column in (block["query_id"], block["document_id"], grades.astype(np.int64)))
         rows += map(Judgement, *columns, map(FileLocation, repeat(path), block["line"]))
+    if not rows:
+        raise UserError(str(path), "a header alone", f"lines {_BEIR_QRELS!r}")
     return rows
 
 
@@ -247,6 +252,12 @@ def is_run_with_tag(path: Path, tag: str) -> bool:
     """Return whether the first line of a file is that of a run in the format of TREC with this tag."""
     fields = read_head(path).partition("\n")[0].split()
     return len(fields) == _RUN_FIELDS and (fields[1], fields[-1]) == ("Q0", tag)
+
+
+def _has_beir_header(path: Path) -> bool:
+    with open_binary(path, f"TREC qrels: {_QRELS!r}") as file:
+        head = file.readline(MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
+    return head.decode(errors="replace").split() == _BEIR_HEADER
 
 
 def _read_blocks(path: Path, kind: str, formats: Sequence[str]) -> "Iterator[pd.DataFrame]":

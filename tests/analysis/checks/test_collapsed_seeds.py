@@ -5,11 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+from scipy import stats
 
 from analysis.checks.collapsed_seeds import find_outlying_seeds
 from analysis.compare import compare, format_result
+from analysis.rendering.sections import list_folds
 from analysis.stats.comparison import ComparisonSettings
-from tests.analysis.builders import Made, get_comparison, report_of, scores, study_runs
+from tests.analysis.builders import PLAN, Made, get_comparison, report_of, scores, study_runs
 
 
 def _collapse(run: Made) -> Made:
@@ -80,3 +83,37 @@ def test_copies_and_systems_without_seeds_take_no_part() -> None:
     assert [(run.system, run.seed) for run in expected] == [("B", 2)]
     others = {"BM25": np.array([[0.1]]), "copies": np.full((4, 1), 0.9)}
     assert find_outlying_seeds(values | others, [1, 2, 3, 4]) == expected
+
+
+def test_the_report_says_how_probable_a_fresh_bad_seed_is(tmp_path: Path) -> None:
+    """One of five seeds of T-LS collapses; bounds of the probability solve the binomial equations."""
+    runs = [_collapse(run) for run in study_runs((1, 2, 3, 4, 5), grid=False)]
+    report = report_of(tmp_path, runs, seeds=[1, 2, 3, 4, 5])
+    (section,) = (own for fold in list_folds(report.analysis) for own in fold.sections if "collapsed" in own.title)
+    values = {run.seed: _compute_recall(run) for run in runs if run.variant == "T-LS"}
+    (bar,) = (_compute_recall(run) for run in runs if run.variant == "BM25")
+    worse = sum(value < bar for value in values.values())
+    assert worse == 1
+    low, high = float(stats.beta.ppf(0.025, worse, 5)), float(stats.beta.ppf(0.975, worse + 1, 4))
+    assert stats.binom.sf(worse - 1, 5, low) == pytest.approx(0.025)
+    assert stats.binom.cdf(worse, 5, high) == pytest.approx(0.025)
+    worst, second, median = sorted(values.values())[:3]
+    tenth = worst + 0.4 * (second - worst)
+    cells = [f"{worst:.4f}", f"{tenth:.4f}", f"{median:.4f}", "1 of 5", f"0.20 [{low:.2f}, {high:.2f}]"]
+    assert section.rows == [["T-LS", *cells]]
+    assert section.header[-2:] == ["worse than BM25", "fresh seed"]
+    assert f"BM25 ({bar:.4f})" in section.legend
+
+
+def test_without_a_reference_ranking_the_bar_is_the_untrained_model(tmp_path: Path) -> None:
+    runs = [_collapse(run) for run in study_runs((1, 2, 3, 4, 5), grid=False) if run.variant != "BM25"]
+    families = [PLAN["families"][0], {**PLAN["families"][1], "comparisons": [["BERT", "untrained"]]}]
+    report = report_of(tmp_path, runs, seeds=[1, 2, 3, 4, 5], families=families)
+    (section,) = (own for fold in list_folds(report.analysis) for own in fold.sections if "collapsed" in own.title)
+    assert section.header[-2] == "worse than untrained"
+
+
+def _compute_recall(run: Made) -> float:
+    """R10@1 of a run; the relevant document is the first of ten."""
+    values = run.scores["test"]["score"].to_numpy().reshape(-1, 10)
+    return float((values.argmax(axis=1) == 0).mean())

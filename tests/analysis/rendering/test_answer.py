@@ -132,6 +132,18 @@ def test_a_null_result_has_the_bounds_of_all_and_what_a_larger_study_needs() -> 
     assert "This study" not in answer.line
 
 
+def test_detectable_differences_that_vary_between_comparisons_have_their_range() -> None:
+    findings = [
+        Finding(name, "BM25", 0.01, (-0.1, 0.1), "undecided", "queries", detectable)
+        for name, detectable in (("RM3", 0.0657), ("TAS-B", 0.1579), ("ada2", 0.1567))
+    ]
+    sample = Sample("nDCG@10", 1, 43, 3, 0.05, "bonferroni")
+    sentence = build_answer(findings, {}, sample).sentence
+    assert sentence.endswith("differences of about 0.16 with 80 % power (0.066 to 0.16 by comparison).")
+    alike = build_answer(findings[1:], {}, sample).sentence
+    assert alike.endswith("differences of about 0.16 with 80 % power.")
+
+
 def test_with_a_margin_the_larger_study_is_the_one_that_finds_it() -> None:
     answer, result = ask(draw({"BERT": 0.0, "LS": 0.0}, seeds=3, queries=30, noise=0.2), margin=0.01)
     assert [c.verdict for c in result.comparisons] == ["undecided"]

@@ -10,6 +10,8 @@ from analysis.stats.estimate import Estimate
 from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
 from analysis.stats.power import (
     DifferenceVariance,
+    compute_power,
+    find_cheapest_size,
     minimum_detectable_effect,
     required_growth,
     required_queries,
@@ -105,3 +107,50 @@ def test_a_larger_study_grows_in_proportion_and_is_the_smallest_that_finds_the_d
     )
     assert required_growth(variance, own, own, 4, 500, level) is None  # large enough already
     assert required_growth(variance, own, 1e-6, 4, 500, level) is None  # a thousand seeds do not suffice
+
+
+def simulate_power(seeds: int, queries: int, shift: float, level: float, trials: int = 1200) -> float:
+    """The share of drawn studies in which the test over both finds the difference."""
+    rng, found = np.random.default_rng([seeds, queries]), 0
+    for _ in range(trials):
+        d = rng.normal(0, SPREAD.seed**0.5, (seeds, 1)) + rng.normal(0, SPREAD.query**0.5, queries)
+        d += rng.normal(shift, SPREAD.rest**0.5, (seeds, queries))
+        found += estimate_over_both(d).test().p < level
+    return found / trials
+
+
+def test_the_cheapest_size_has_80_percent_power_and_no_cheaper_neighbour_has() -> None:
+    """Power is simulated: at the size, and at all sizes of a grid around it that cost at least a tenth less."""
+    shift, level, train, query = 0.02, 0.0125, 20.0, 0.1
+    size = find_cheapest_size(SPREAD, shift, level, train, query)
+    assert size.seconds == pytest.approx(size.seeds * (train + size.queries * query))
+    assert simulate_power(size.seeds, size.queries, shift, level, 3000) == pytest.approx(0.8, abs=0.025)
+    grid = [
+        (seeds, round(size.queries * share))
+        for seeds in range(size.seeds - 2, size.seeds + 3)
+        for share in (0.5, 0.7, 0.85, 1, 1.2, 1.5)
+        if seeds * (train + size.queries * share * query) <= 0.9 * size.seconds
+    ]
+    assert len(grid) > 8
+    assert {seeds for seeds, _ in grid} == {*range(size.seeds - 2, size.seeds + 3)}
+    assert max(simulate_power(*cell, shift, level) for cell in grid) < 0.8
+
+
+@pytest.mark.parametrize(("train", "query"), [(1000.0, 0.01), (1.0, 1.0), (1e-3, 10.0)])
+def test_every_cheaper_size_has_less_power(train: float, query: float) -> None:
+    size = find_cheapest_size(SPREAD, 0.02, 0.05, train, query)
+    assert compute_power(SPREAD, 0.02, size.seeds, size.queries, 0.05) >= 0.8
+    for seeds in range(2, int(size.seconds / train) + 1)[:60]:
+        most = math.ceil((size.seconds / seeds - train) / query - 1e-6) - 1
+        if most >= 2:
+            assert compute_power(SPREAD, 0.02, seeds, most, 0.05) < 0.8
+
+
+def test_dear_trainings_take_fewer_seeds_and_more_queries() -> None:
+    dear, cheap = (find_cheapest_size(SPREAD, 0.02, 0.05, train, 0.1) for train in (1000.0, 1.0))
+    assert dear.seeds < cheap.seeds
+    assert dear.queries > cheap.queries
+
+
+def test_no_size_of_a_thousand_seeds_is_no_size() -> None:
+    assert find_cheapest_size(DifferenceVariance(1.0, 0.0, 0.0), 0.01, 0.05, 1.0, 1.0) is None

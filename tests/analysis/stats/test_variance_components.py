@@ -17,6 +17,7 @@ from analysis.stats.variance_components import (
 )
 
 DEVIATIONS = ["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "1"]
+SECONDS = ["--train-seconds", "9", "--query-seconds"]
 SIZES = VarianceComponents(0.0004, 0.0025, 0.0144)
 
 
@@ -168,10 +169,19 @@ def test_a_pilot_of_equal_differences_is_an_error(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no pilot and no deviations; expected PILOT.csv, or all three of --seed-sd"),
+        ([], "no pilot and no deviations; expected a pilot, --like, or all three of --seed-sd"),
+        (["none.csv", "--like", "docstrings"], "a pilot and --like and no deviations; expected a pilot, --like, or"),
+        (["--like", "docstrings", "--rest-sd", "1"], "--like and --rest-sd; expected a pilot, --like, or all three"),
+        ([*DEVIATIONS, "--train-seconds", "9"], "--train-seconds alone; expected --train-seconds and --query-seconds"),
+        ([*DEVIATIONS, *SECONDS, "0"], "--query-seconds: 0.0; expected a number of seconds above 1e-9"),
+        ([*DEVIATIONS, "--queries", "9"], "--queries without --figure; expected both"),
+        ([*DEVIATIONS, "--queries", "0", "--figure", "f.svg"], "--queries: 0; expected a whole number above 0"),
+        ([".", "--metric", "MAP"], "--metric: used with the folder .; expected a file; a study has its plan's metric"),
+        ([*DEVIATIONS, "--figure", "power.svg"], "--figure: no number of queries; expected --queries, or a pilot"),
+        (["--like", "docstrings", "--figure", "power.png"], "power.png; expected a file that ends in .svg"),
         (["--seed-sd", ".1"], "no pilot and --seed-sd; expected"),
         (["none.csv"], "no such file"),
-        (["none.csv", "--seed-sd", ".1"], "a pilot and --seed-sd; expected PILOT.csv, or all three"),
+        (["none.csv", "--seed-sd", ".1"], "a pilot and --seed-sd; expected a pilot, --like, or all three"),
         ([*DEVIATIONS, "--seed-sd", "-1"], "--seed-sd, --query-sd, --rest-sd: -1.0, 0.0, 1.0; expected numbers from 0"),
         ([*DEVIATIONS, "--seed-sd", "nan"], "--rest-sd: nan, 0.0, 1.0; expected"),
         ([*DEVIATIONS, "--seed-sd", "1e200"], "--rest-sd: 1e+200, 0.0, 1.0; expected"),

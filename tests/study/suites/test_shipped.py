@@ -23,7 +23,14 @@ ROOT = Path(__file__).parents[3]
 TEXTS = ROOT / "examples" / "own_text"
 PAGE = ROOT / "docs" / "results" / "reproduce.md"
 SUITES = [*list_shipped(suites=True)]
-OWN_SUITES = ["evidence-curriculum", "evidence-losses", "evidence-noise", "evidence-smoothing", "label-noise"]
+OWN_SUITES = [
+    "evidence-curriculum",
+    "evidence-losses",
+    "evidence-noise",
+    "evidence-smoothing",
+    "evidence-switch",
+    "label-noise",
+]
 """Suites that reproduce no publication, and need no GPU."""
 PAPER_SUITES = [name for name in SUITES if name not in OWN_SUITES]
 STUDIES = [*list_shipped()]

@@ -64,6 +64,17 @@ def test_qrels_are_what_ir_measures_reads(path: Path, grades: dict[tuple[str, st
     assert group_qrels(read_trec_qrels(path)) == oracle
 
 
+@pytest.mark.parametrize("size", [32, 1 << 22])
+def test_qrels_of_beir_are_those_of_trec_with_the_same_grades(
+    path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(trec_files, "_BLOCK_BYTES", size)
+    judged = [(f"q{row % 3}", f"d{row}", row % 4) for row in range(12)]
+    beir = "\r\n".join(["\ufeffquery-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in judged)])
+    found = group_qrels(read_trec_qrels(write(path, beir)))
+    assert found == group_qrels(read_trec_qrels(write(path, "\n".join(f"{q} 0 {d} {g}" for q, d, g in judged))))
+
+
 @given(rows, st.booleans())
 def test_every_format_gives_the_pairs_of_the_file(path: Path, pairs: list[tuple[str, str]], compress: bool) -> None:
     ranked = zip(pairs, count_ranks(pairs), strict=True)
@@ -148,6 +159,9 @@ def test_a_mistake_in_a_run_is_named_with_its_line(path: Path, text: str, messag
         ("# NIST\nq 0 d1 1 more\n", "line 2: fields: 5; expected TREC qrels: 'query iteration document grade'"),
         ("q 0 d 1.0\n", "line 1: grade '1.0'; expected a whole number"),
         ("q 0 d 1000001\n", "line 1: grade '1000001'; expected a whole number, 1,000,000 at most"),
+        ("q d 1\n", "line 1: fields: 3; expected TREC qrels: 'query iteration document grade'"),
+        ("query-id\tcorpus-id\tscore\n", "a.run: a header alone; expected lines 'query document grade'"),
+        ("query-id\tcorpus-id\tscore\nq\td\tx\n", "line 2: grade 'x'; expected a whole number"),
         ("q 0 d 1\n\nq 0 d 2\n", "line 3: grade 2 of document d for query q, but 1 before"),
     ],
 )

@@ -1,0 +1,83 @@
+"""Table of systems with a run that looks collapsed: how bad a seed can be, and how probable a fresh bad one is."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from analysis.data.configurations import Configuration
+from analysis.data.recorded_run import Run
+from analysis.stats.outlying_runs import OutlyingRun
+from analysis.tables.section import Section
+from records.plan import Plan
+from trainables.metrics import LOWER_IS_BETTER
+from trainables.utils.arrays import Floats
+
+_LEGEND = (
+    "{metric} of the seeds: the worst, the quantile of the worst tenth, and the median. Worse than {bar}: seeds with a "
+    "worse mean than {bar} ({level:.4f}). Fresh seed: probability that a fresh seed is worse than {bar}, with its 95 % "
+    "interval (Clopper and Pearson 1934)."
+)
+_TENTH = 0.1
+
+
+def build_lottery_section(
+    plan: Plan, chosen: Mapping[str, Configuration | None], outlying: Sequence[OutlyingRun]
+) -> Section | None:
+    """Build the table; None if no run looks collapsed, or the first sanity baseline of the plan has no score.
+
+    Args:
+        plan: plan of the study.
+        chosen: configuration of each system.
+        outlying: runs that are far from their system's other seeds.
+    """
+    systems = list(dict.fromkeys(run.system for run in outlying if run.is_worse))
+    bar = next((family.comparisons[0][1] for family in plan.families if family.name == "sanity"), None)
+    level = _average_seeds(plan, chosen[bar], (None,)) if bar else None
+    if bar and level is not None and not len(level):
+        level = _average_seeds(plan, chosen[bar], plan.get_seeds("test"))
+    if not systems or level is None or not len(level):
+        return None
+    sign, rows = (-1 if plan.metric in LOWER_IS_BETTER else 1), list[list[str]]()
+    for name in systems:
+        means = _average_seeds(plan, chosen[name], plan.get_seeds("test"))
+        quantiles = [sign * value for value in np.quantile(sign * means, (0, _TENTH, 0.5))]
+        worse = int((sign * means < sign * level.mean()).sum())
+        low, high = estimate_probability(worse, len(means))
+        rows.append(
+            [name, *(f"{value:.4f}" for value in quantiles), f"{worse} of {len(means)}",
+             f"{worse / len(means):.2f} [{low:.2f}, {high:.2f}]"]
+        )  # fmt: skip
+    header = ["system", "worst seed", "worst tenth", "median", f"worse than {bar}", "fresh seed"]
+    legend = _LEGEND.format(metric=plan.metric, bar=bar, level=level.mean())
+    return Section("Seeds of systems with a run that looks collapsed", header, rows, legend)
+
+
+def estimate_probability(count: int, number: int) -> tuple[float, float]:
+    """Return the exact 95 % interval of a probability (Clopper and Pearson 1934).
+
+    Args:
+        count: how often it happened.
+        number: how often it could have happened.
+
+    Example:
+        >>> [round(bound, 2) for bound in estimate_probability(2, 10)]
+        [0.03, 0.56]
+    """
+    from scipy import stats
+
+    low, high = stats.binomtest(count, number).proportion_ci(0.95, "exact")
+    return float(low), float(high)
+
+
+def evaluate_run(plan: Plan, run: Run) -> Floats | None:
+    """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
+    if not run.is_finished or plan.test_split not in run.files:
+        return None
+    values = np.asarray(run.evaluate_queries(plan.test_split, plan.metric), np.float64)
+    return None if np.isnan(values).any() else values
+
+
+def _average_seeds(plan: Plan, configuration: Configuration | None, seeds: Sequence[int | None]) -> Floats:
+    """Return the mean test score of each seed that has one."""
+    runs = [run for seed in seeds if configuration and (run := configuration.runs.get(seed))]
+    return np.array([own.mean() for run in runs if (own := evaluate_run(plan, run)) is not None])
