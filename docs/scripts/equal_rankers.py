@@ -10,9 +10,8 @@ from scipy import stats
 
 from analysis.checks.equal_rankers import examine_equal_rankers
 from analysis.figures.equal_rankers import draw_curves
-from analysis.figures.style import COLOURS, subplots
+from analysis.figures.style import COLOURS, render_svg, subplots
 from benchmarks.statistics.replication import list_compared, list_many
-from docs.scripts.pacing import render_svg
 
 
 def draw_archive() -> Any:
