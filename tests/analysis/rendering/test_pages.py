@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -120,6 +121,17 @@ def test_the_page_begins_with_the_answer_and_folds_all_else(analysis: ReportData
     assert not any("open" in attributes for tag, attributes in found.elements if tag == "details")
     assert "beforeprint" in found.words["script"]
     assert f"plan {analysis.results.plan_hash}" in found.words["li"]
+
+
+def test_every_format_has_the_line_and_the_warnings_before_what_is_folded(analysis: ReportData) -> None:
+    document = replace(build_document(analysis), warnings=["T-LS seed 3 looks collapsed", "BERT is incomplete"])
+    page, text = render_html(document), render_markdown(document)
+    first = html.unescape(page).partition("<details")[0], text.partition("\n## ")[0], render_text(document)
+    for shown in (" ".join(own.replace("\\", "").split()) for own in first):
+        for said in (document.answer.sentence, document.answer.line, *document.warnings):
+            assert said in shown
+    plan = html.unescape(page).partition("<summary>Plan</summary><pre>")[2].partition("</pre>")[0]
+    assert json.loads(plan) == analysis.results.plan.model_dump(mode="json")
 
 
 def test_the_terminal_shows_the_first_screen_and_where_the_page_is(analysis: ReportData) -> None:
