@@ -27,6 +27,7 @@ OWN_SUITES = [
     "evidence-curriculum",
     "evidence-losses",
     "evidence-noise",
+    "evidence-seeds",
     "evidence-smoothing",
     "evidence-switch",
     "label-noise",
@@ -52,6 +53,7 @@ def data(tmp_path, monkeypatch):
     vectors.write_text("2 3\nsoil 1 0 0\nseeds 0 1 0\n")
     named = {
         "QQP": TEXTS / "qqp",
+        "QUESTION_PAIRS": TEXTS / "qqp",
         "MSMARCO": TEXTS / "msmarco",
         "MSMARCO_NEGATIVES": TEXTS / "hard-negatives",
         "MANTIS": TEXTS / "dialogues",
