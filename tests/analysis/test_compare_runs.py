@@ -15,7 +15,7 @@ from tests.analysis.trec import write_qrels, write_runs
 from tests.study.command import light
 
 METRIC = ["--metric", "nDCG@10"]
-TREC_DL = Path("/work/shared/data/trec-dl-text")
+TREC_DL = Path(__file__).parents[3] / "shared" / "data" / "trec-dl-text"
 
 
 def arguments(qrels: Path, runs: dict[str, list[Path]]) -> list[str]:
