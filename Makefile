@@ -65,7 +65,6 @@ docs: $(TESTABLE)
 	$(BIN)/python -m study.workflows.choices > docs/reference/choices.md
 	$(BIN)/python -m docs.scripts.commands > docs/reference/commands.md
 	$(BIN)/python -m docs.scripts.configuration > docs/reference/configuration.md
-	$(BIN)/python -m docs.scripts.deviations > analysis/comparisons/known_deviations.csv
 	$(BIN)/python -m docs.scripts.pacing > docs/images/pacing.svg
 	$(BIN)/python -m docs.scripts.speed > docs/images/speed.svg
 	NO_MKDOCS_2_WARNING=true $(BIN)/python -m mkdocs build --strict --site-dir build/site

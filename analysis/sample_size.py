@@ -21,10 +21,15 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from analysis.comparisons.known_deviations import read_known_deviations
-from analysis.comparisons.pilot import PilotMetric, compare_metrics, read_study_pilot
+from analysis.comparisons.pilot import (
+    TASKS,
+    PilotMetric,
+    StudyPilot,
+    compare_metrics,
+    read_study_pilot,
+    read_task_pilot,
+)
 from analysis.data.measured_cost import RunSeconds
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.figures.power_curve import plot_power
@@ -46,21 +51,6 @@ _LARGEST = 1e100
 """Larger deviations overflow when squared."""
 _FIGURE_MARK = "<!-- by analysis.sample_size -->"
 """Comment of a figure, by which the command knows its own."""
-
-
-class _Pilot(NamedTuple):
-    """Variances, costs and names to plan a study with; see `StudyPilot`. Numbers that are not known are None."""
-
-    components: VarianceComponents
-    notes: list[str]
-    queries: int | None = None
-    comparisons: int = 1
-    alpha: float = 0.05
-    systems: int | None = None  # None: one more than comparisons
-    seconds: RunSeconds | None = None
-    metrics: Sequence[PilotMetric] = ()
-    gain_of: tuple[str, str] = ("", "")
-    metric: str = ""
 
 
 def estimate_pilot_variance(table: ScoreTable, where: str) -> tuple[VarianceComponents, list[str]]:
@@ -179,9 +169,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "pilot", type=Path, nargs="?", help="folder of a finished study, or scores as for analysis.compare"
     )
     parser.add_argument("--metric", help="measure of the pilot's scores to read, if they have several")
-    parser.add_argument(
-        "--like", choices=list(read_known_deviations()), help="without a pilot: deviations of a study on such a task"
-    )
+    parser.add_argument("--like", choices=list(TASKS), help="without a pilot: deviations of a study on such a task")
     for name, meaning in (
         ("seed", "between seeds"),
         ("query", "between queries"),
@@ -226,40 +214,21 @@ def _print_sizes(arguments: argparse.Namespace) -> None:
     print_escaped("\n".join(parts))
 
 
-def _read_pilot(arguments: argparse.Namespace) -> _Pilot:
+def _read_pilot(arguments: argparse.Namespace) -> StudyPilot:
     path = arguments.pilot
     if path and path.is_dir():
-        results = read_folder(path)
-        study = read_study_pilot(results)
-        if study.components is None:
-            expected = "a finished study of at least two systems and two seeds"
-            raise UserError(str(path), "too few test scores to estimate the variances", expected)
-        unit = results.plan.adapt_to_unit("queries")
-        return _Pilot(
-            study.components,
-            [f"{results.plan.metric} of {study.queries:,} {unit}, {study.seeds} seeds"],
-            queries=study.queries,
-            comparisons=study.comparisons,
-            alpha=study.alpha,
-            systems=study.systems,
-            seconds=study.seconds,
-            metrics=study.metrics,
-            gain_of=study.gain_of,
-            metric=results.plan.metric,
-        )
+        return read_study_pilot(read_folder(path), str(path))
     if path:
         scores = build_score_table(read_score_file(path, arguments.metric), str(path))
         components, left_out = estimate_pilot_variance(scores, str(path))
         notes = [_describe_left_out(left_out)] if left_out else []
-        return _Pilot(components, notes, len(scores.queries), metric=arguments.metric or "")
+        return StudyPilot(components, notes, arguments.metric or "", len(scores.queries))
     if arguments.like:
-        known = read_known_deviations()[arguments.like]
-        note = f"{known.metric} of {known.source}: {known.queries:,} queries, {known.seeds} seeds"
-        return _Pilot(known.components, [note], known.queries, metric=known.metric)
-    return _Pilot(VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2), [])
+        return read_task_pilot(arguments.like)
+    return StudyPilot(VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2), [])
 
 
-def _write_figure(arguments: argparse.Namespace, pilot: _Pilot, level: float) -> None:
+def _write_figure(arguments: argparse.Namespace, pilot: StudyPilot, level: float) -> None:
     path, queries = arguments.figure, arguments.queries or pilot.queries
     if path.suffix != ".svg":
         raise UserError("--figure", path, "a file that ends in .svg")

@@ -12,6 +12,8 @@ from trainables.utils.errors import UserError
 
 FILE = Path(__file__).with_name("scores.parquet")
 """The archive; its checksum is in scores.parquet.sha256."""
+REFERENCES = ("BM25", "untrained")
+"""Systems of the archive that are not trained."""
 
 
 def load_scores(study: str | None = None, file: Path = FILE) -> pd.DataFrame:

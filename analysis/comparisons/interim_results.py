@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from analysis.comparisons.declared import Evaluate, build_family, make_evaluate, make_settings
-from analysis.data.configurations import Configuration
+from analysis.data.configurations import Configuration, choose_configurations, collect_configurations
 from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test
@@ -70,11 +70,31 @@ def make_interim_tests(plan: Plan, make_evaluate: Callable[[Plan], Evaluate]) ->
     return InterimTests(taken, is_over=True)
 
 
-def stop_at_last_interim_test(
-    results: Results, chosen: dict[str, Configuration | None]
-) -> tuple[Results, InterimTests | None]:
-    """Return a study with a plan that ends with its last interim test, and its tests. None where it has no groups."""
-    if results.plan.group_size is None:
-        return results, None
-    looks = make_interim_tests(results.plan, lambda plan: make_evaluate(plan, chosen))
-    return replace(results, plan=results.plan.stop_after(max(1, len(looks.taken)))), looks
+class TestedStudy(NamedTuple):
+    """A study with the configurations that its test is about.
+
+    Attributes:
+        results: the study, with a plan that ends with its last interim test.
+        configurations: all configurations.
+        chosen: chosen configuration of each system.
+        looks: its interim tests; None if it has no groups of seeds.
+    """
+
+    results: Results
+    configurations: list[Configuration]
+    chosen: dict[str, Configuration | None]
+    looks: InterimTests | None
+
+
+def choose_tested(results: Results) -> TestedStudy:
+    """Choose the configurations of a study, over the seeds of the interim tests that were taken.
+
+    Raises:
+        UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
+    """
+    configurations, looks = collect_configurations(results), None
+    chosen = choose_configurations(results, configurations)
+    if results.plan.group_size is not None:
+        looks = make_interim_tests(results.plan, lambda plan: make_evaluate(plan, chosen))
+        results = replace(results, plan=results.plan.stop_after(max(1, len(looks.taken))))
+    return TestedStudy(results, configurations, choose_configurations(results, configurations), looks)

@@ -1,18 +1,28 @@
-"""Reads from a finished study what the next one is planned with: variances, metrics and seconds."""
+"""Reads from a finished study, or from the archive, what the next one is planned with: variances, metrics, seconds."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from analysis.comparisons.interim_results import stop_at_last_interim_test
-from analysis.data.configurations import Configuration, choose_configurations, collect_configurations, mean_and_std
+from analysis.archive import REFERENCES, load_scores
+from analysis.comparisons.interim_results import choose_tested
+from analysis.data.configurations import Configuration, mean_and_std
 from analysis.data.measured_cost import RunSeconds, average_run_seconds
+from analysis.data.score_table import build_score_table
 from analysis.data.study_results import Results
 from analysis.stats.power import required_queries
 from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 from records.plan import Plan
+from trainables.utils.errors import UserError
 
 _RANKING_METRICS = ("R10@1", "MRR", "nDCG@10", "position")
 """Metrics of rankings that a study's scores are enough for, in addition to those that its plan names."""
+
+TASKS = {
+    "conversations": "smoothing-ubuntu-bm25",
+    "docstrings": "smoothing-docstrings-bm25",
+    "question-pairs": "smoothing-qqp-bm25",
+}
+"""Study of the archive for each task: those with BM25's negatives, in which no run collapsed."""
 
 
 class PilotMetric(NamedTuple):
@@ -30,57 +40,82 @@ class PilotMetric(NamedTuple):
 
 
 class StudyPilot(NamedTuple):
-    """A finished study, to plan the next one with.
+    """Numbers to plan a study with. Only the variances are always known.
 
     Attributes:
-        components: variance components of the test scores by the plan's metric; None if there is too little data.
-        metrics: the metrics, the plan's first. A difference by one metric is compared with one by another as a share
-            of the gain of `gain_of` by each. Empty if the plan has no such comparison.
-        gain_of: the declared comparison with that gain: a system and the baseline that it must be better than.
-        seeds: number of test seeds.
-        queries: number of test queries.
+        components: variance components of the scores.
+        notes: what the scores are, and what is left out of them, in words.
+        metric: metric of the scores; empty if it is not known.
+        queries: number of queries.
         systems: number of systems that are trained.
         comparisons: number of comparisons that are corrected together.
         alpha: significance level of all of them.
-        seconds: seconds of its runs; None if they were not recorded.
+        seconds: seconds of a run.
+        metrics: the metrics of a finished study, its plan's first. A difference by one metric is compared with one by
+            another as a share of the gain of `gain_of` by each. Empty if the plan has no such comparison.
+        gain_of: the declared comparison with that gain: a system and the baseline that it must be better than.
     """
 
-    components: VarianceComponents | None
-    metrics: list[PilotMetric]
-    gain_of: tuple[str, str]
-    seeds: int
-    queries: int
-    systems: int
-    comparisons: int
-    alpha: float
-    seconds: RunSeconds | None
+    components: VarianceComponents
+    notes: list[str]
+    metric: str = ""
+    queries: int | None = None
+    systems: int | None = None
+    comparisons: int = 1
+    alpha: float = 0.05
+    seconds: RunSeconds | None = None
+    metrics: Sequence[PilotMetric] = ()
+    gain_of: tuple[str, str] = ("", "")
 
 
-def read_study_pilot(results: Results) -> StudyPilot:
-    """Return what a study says about the size of the next one.
+def read_study_pilot(results: Results, where: str) -> StudyPilot:
+    """Return what a finished study says about the size of the next one.
+
+    Args:
+        results: the study.
+        where: name of the study in errors.
 
     Raises:
-        UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
+        UserError: if there are too few test scores, or the runs cannot be compared; see `choose_tested`.
     """
-    configurations = collect_configurations(results)
-    results, _ = stop_at_last_interim_test(results, choose_configurations(results, configurations))
-    plan, chosen = results.plan, choose_configurations(results, configurations)
+    results, _, chosen, _ = choose_tested(results)
+    plan, components = results.plan, estimate_test_components(results.plan, chosen)
+    if components is None:
+        expected = "a finished study of at least two systems and two seeds"
+        raise UserError(where, "too few test scores to estimate the variances", expected)
     names = list(dict.fromkeys(name for pair in plan.headline.comparisons for name in pair))
     values = [own for name in names if (c := chosen[name]) and (own := c.evaluate_queries(plan, "test")) is not None]
-    queries = values[0].shape[1] if values else 0
+    queries = values[0].shape[1]
     sanity = next((family.comparisons for family in plan.families if family.name == "sanity"), ())
     gain_of = sanity[-1] if sanity else None
+    counted = plan.adapt_to_unit(f"{queries:,} queries")
     return StudyPilot(
-        components=estimate_test_components(plan, chosen),
-        metrics=_measure_metrics(plan, chosen, gain_of) if gain_of else [],
-        gain_of=gain_of or ("", ""),
-        seeds=len(plan.get_seeds("test")),
+        components,
+        [f"{plan.metric} of {counted}, {len(plan.get_seeds('test'))} seeds"],
+        metric=plan.metric,
         queries=queries,
         systems=len(names),
         comparisons=len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline)),
         alpha=plan.alpha,
         seconds=average_run_seconds(results, queries),
+        metrics=_measure_metrics(plan, chosen, gain_of) if gain_of else [],
+        gain_of=gain_of or ("", ""),
     )
+
+
+def read_task_pilot(task: str) -> StudyPilot:
+    """Return the deviations of the systems of a study in the archive, by the name of its task.
+
+    Example:
+        >>> read_task_pilot("docstrings").notes
+        ['R10@1 of smoothing-docstrings-bm25: 1,000 queries, 10 seeds']
+    """
+    scores = load_scores(TASKS[task])
+    table, metric = build_score_table(scores), str(scores["metric"].iloc[0])
+    components = estimate_variance_components([own for name, own in table.values.items() if name not in REFERENCES])
+    assert components is not None  # the archive has five systems and ten seeds of each of these studies
+    note = f"{metric} of {TASKS[task]}: {len(table.queries):,} queries, {len(table.seeds)} seeds"
+    return StudyPilot(components, [note], metric, len(table.queries))
 
 
 def estimate_test_components(

@@ -8,13 +8,11 @@ from analysis.checks.collapsed_seeds import find_outlying_seeds, name_outlying_s
 from analysis.checks.equal_rankers import EqualRankers, examine_equal_rankers
 from analysis.comparisons.declared import compare_systems
 from analysis.comparisons.ensembles import EnsembleRow, build_ensembles
-from analysis.comparisons.interim_results import InterimTests, stop_at_last_interim_test
+from analysis.comparisons.interim_results import InterimTests, choose_tested
 from analysis.comparisons.pilot import estimate_test_components
 from analysis.data.configurations import (
     Configuration,
     Score,
-    choose_configurations,
-    collect_configurations,
     count_seeds_of_pruned,
     mean_and_std,
 )
@@ -109,11 +107,10 @@ def build_report_data(results: Results) -> ReportData:
     """Choose configurations, compare the systems and build all tables.
 
     Raises:
-        UserError: if the runs cannot be compared; see `collect_configurations` and `choose_configurations`.
+        UserError: if the runs cannot be compared; see `choose_tested`.
     """
-    configurations = collect_configurations(results)
-    results, looks = stop_at_last_interim_test(results, choose_configurations(results, configurations))
-    plan, chosen = results.plan, choose_configurations(results, configurations)
+    results, configurations, chosen, looks = choose_tested(results)
+    plan = results.plan
     outlying = _find_outlying_runs(plan, chosen)
     comparisons = name_outlying_seeds(compare_systems(plan, chosen), outlying)
     return ReportData(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from analysis.archive import load_scores
+from analysis.archive import REFERENCES, load_scores
 from analysis.checks.equal_rankers import LEVEL, call_different, list_pairs
 from analysis.data.score_table import build_score_table
 from benchmarks.statistics.simulation import (
@@ -31,7 +31,6 @@ from benchmarks.statistics.simulation import (
 from trainables.utils.arrays import Bools, Floats, Ints
 
 Rows = list[list[str]]
-_REFERENCES = ("BM25", "untrained")
 _COLLAPSING = "smoothing-qqp-random"
 """Study with runs that collapsed. Its rows are marked, and not in what holds for all."""
 _MANY = 30
@@ -72,7 +71,7 @@ def list_studies() -> tuple[Runs, ...]:
     scores = load_scores()
     tables = {str(name): build_score_table(own) for name, own in scores.groupby("study", observed=True)}
     found = [
-        Runs(name, {system: values for system, values in table.values.items() if system not in _REFERENCES})
+        Runs(name, {system: values for system, values in table.values.items() if system not in REFERENCES})
         for name, table in tables.items()
     ]
     return tuple(sorted(found, key=lambda runs: runs.seeds))

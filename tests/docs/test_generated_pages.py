@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.comparisons.known_deviations import FILE
 from analysis.figures.style import render_svg
 from benchmarks.recorded import read_entries
-from docs.scripts import commands, configuration, deviations, pacing, speed
+from docs.scripts import commands, configuration, pacing, speed
 from search_spaces.study_type import STUDY_TYPES, get_study_type
 from study.config.loader import _iter_known_keys, load_study
 from study.config.study_class import get_study_class
@@ -107,10 +106,6 @@ def test_the_figure_of_speed_shows_the_last_record_of_each_processor_and_is_up_t
         assert [bar.get_width() for bar in panel.patches] == [values["median"] for values in ratios.values()]
         assert {name.partition(",")[0] for name in ratios} == {*speed.CONTENDERS}
     assert render_svg(speed.draw_speed) == (IMAGES / "speed.svg").read_text(encoding="utf-8")
-
-
-def test_the_deviations_of_kept_studies_are_up_to_date():
-    assert deviations.format_deviations() == FILE.read_text(encoding="utf-8")
 
 
 def test_the_page_of_commands_is_up_to_date():
