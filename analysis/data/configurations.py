@@ -103,6 +103,14 @@ class Configuration:
         return not self.pruned and any(self.find_faults(plan, phase) for phase in phases)
 
 
+def evaluate_run(plan: Plan, run: Run) -> Floats | None:
+    """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
+    if not run.is_finished or plan.test_split not in run.files:
+        return None
+    values = np.asarray(run.evaluate_queries(plan.test_split, plan.metric), np.float64)
+    return None if np.isnan(values).any() else values
+
+
 def collect_configurations(results: Results) -> list[Configuration]:
     """Return every configuration that has a run.
 

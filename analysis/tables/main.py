@@ -14,6 +14,7 @@ from analysis.data.configurations import (
     Configuration,
     Score,
     count_seeds_of_pruned,
+    evaluate_run,
     mean_and_std,
 )
 from analysis.data.study_results import Results
@@ -24,7 +25,6 @@ from analysis.stats.variance_components import VarianceComponents
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.section import Section
-from analysis.tables.seed_lottery import evaluate_run
 from analysis.tables.strata import StrataTable, build_strata_table
 from records.plan import Phase, Plan
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from analysis.data.configurations import Configuration
-from analysis.data.recorded_run import Run
+from analysis.data.configurations import Configuration, evaluate_run
 from analysis.stats.outlying_runs import OutlyingRun
 from analysis.tables.section import Section
 from records.plan import Plan
@@ -67,14 +66,6 @@ def estimate_probability(count: int, number: int) -> tuple[float, float]:
 
     low, high = stats.binomtest(count, number).proportion_ci(0.95, "exact")
     return float(low), float(high)
-
-
-def evaluate_run(plan: Plan, run: Run) -> Floats | None:
-    """Return the test scores of a run, (queries,); None without any, and if one is NaN."""
-    if not run.is_finished or plan.test_split not in run.files:
-        return None
-    values = np.asarray(run.evaluate_queries(plan.test_split, plan.metric), np.float64)
-    return None if np.isnan(values).any() else values
 
 
 def _average_seeds(plan: Plan, configuration: Configuration | None, seeds: Sequence[int | None]) -> Floats:
