@@ -29,6 +29,7 @@ from analysis.comparisons.pilot import (
     compare_metrics,
     read_study_pilot,
     read_task_pilot,
+    require_spread,
 )
 from analysis.data.measured_cost import RunSeconds
 from analysis.data.score_table import ScoreTable, build_score_table
@@ -78,8 +79,7 @@ def estimate_pilot_variance(table: ScoreTable, where: str) -> tuple[VarianceComp
             "; ".join(["too little data to estimate the variances", *unused]),
             "at least two systems with the same seeds and queries, two of each",
         )
-    if not any(components.to_difference_variance()):
-        raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
+    require_spread(components, where)
     return components, left_out
 
 

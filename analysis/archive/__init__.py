@@ -12,8 +12,6 @@ from trainables.utils.errors import UserError
 
 FILE = Path(__file__).with_name("scores.parquet")
 """The archive; its checksum is in scores.parquet.sha256."""
-REFERENCES = ("BM25", "untrained")
-"""Systems of the archive that are not trained."""
 
 
 def load_scores(study: str | None = None, file: Path = FILE) -> pd.DataFrame:
@@ -24,7 +22,8 @@ def load_scores(study: str | None = None, file: Path = FILE) -> pd.DataFrame:
         file: the archive.
 
     Returns:
-        A row for each query of each run: study, task, metric, system, seed (none for BM25), query and value.
+        A row for each query of each run: study, task, metric, system, trained, seed, query and value. The data card
+        says what they are.
 
     Raises:
         UserError: if there is no such study.

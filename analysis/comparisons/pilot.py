@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from analysis.archive import REFERENCES, load_scores
+from analysis.archive import load_scores
 from analysis.comparisons.interim_results import choose_tested
 from analysis.data.configurations import Configuration, mean_and_std
 from analysis.data.measured_cost import RunSeconds, average_run_seconds
@@ -76,13 +76,15 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
         where: name of the study in errors.
 
     Raises:
-        UserError: if there are too few test scores, or the runs cannot be compared; see `choose_tested`.
+        UserError: if there are too few test scores, they do not vary, or the runs cannot be compared; see
+            `choose_tested`.
     """
     results, _, chosen, _ = choose_tested(results)
     plan, components = results.plan, estimate_test_components(results.plan, chosen)
     if components is None:
         expected = "a finished study of at least two systems and two seeds"
         raise UserError(where, "too few test scores to estimate the variances", expected)
+    require_spread(components, where)
     names = list(dict.fromkeys(name for pair in plan.headline.comparisons for name in pair))
     values = [own for name in names if (c := chosen[name]) and (own := c.evaluate_queries(plan, "test")) is not None]
     queries = values[0].shape[1]
@@ -103,6 +105,16 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
     )
 
 
+def require_spread(components: VarianceComponents, where: str) -> None:
+    """Check that differences of systems vary, without which any difference would be found by two queries.
+
+    Raises:
+        UserError: if they do not.
+    """
+    if not any(components.to_difference_variance()):
+        raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
+
+
 def read_task_pilot(task: str) -> StudyPilot:
     """Return the deviations of the systems of a study in the archive, by the name of its task.
 
@@ -111,8 +123,8 @@ def read_task_pilot(task: str) -> StudyPilot:
         ['R10@1 of smoothing-docstrings-bm25: 1,000 queries, 10 seeds']
     """
     scores = load_scores(TASKS[task])
-    table, metric = build_score_table(scores), str(scores["metric"].iloc[0])
-    components = estimate_variance_components([own for name, own in table.values.items() if name not in REFERENCES])
+    table, metric = build_score_table(scores[scores["trained"]]), str(scores["metric"].iloc[0])
+    components = estimate_variance_components(list(table.values.values()))
     assert components is not None  # the archive has five systems and ten seeds of each of these studies
     note = f"{metric} of {TASKS[task]}: {len(table.queries):,} queries, {len(table.seeds)} seeds"
     return StudyPilot(components, [note], metric, len(table.queries))

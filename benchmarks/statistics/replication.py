@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from analysis.archive import REFERENCES, load_scores
+from analysis.archive import load_scores
 from analysis.checks.equal_rankers import LEVEL, call_different, list_pairs
 from analysis.data.score_table import build_score_table
 from benchmarks.statistics.simulation import (
@@ -69,11 +69,10 @@ class Share(NamedTuple):
 def list_studies() -> tuple[Runs, ...]:
     """List the studies of the archive, those with many seeds last."""
     scores = load_scores()
-    tables = {str(name): build_score_table(own) for name, own in scores.groupby("study", observed=True)}
-    found = [
-        Runs(name, {system: values for system, values in table.values.items() if system not in REFERENCES})
-        for name, table in tables.items()
-    ]
+    found = list[Runs]()
+    for name, own in scores.groupby("study", observed=True):
+        values, trained = build_score_table(own).values, own.loc[own["trained"], "system"].unique()
+        found.append(Runs(str(name), {system: values[system] for system in values if system in trained}))
     return tuple(sorted(found, key=lambda runs: runs.seeds))
 
 

@@ -33,7 +33,7 @@ _CURVE_POINTS = 16
 _ORDER = ["study", "query", "system", "seed"]
 """Columns by which the rows of the archive are sorted, which makes it small."""
 _TYPES = dict.fromkeys(("study", "task", "metric", "system"), "category") | {
-    "seed": "Int32", "query": "category", "value": "float32",
+    "trained": "bool", "seed": "Int32", "query": "category", "value": "float32",
 }  # fmt: skip
 """Columns of the archive."""
 _NAMES = [name for name, kind in _TYPES.items() if kind == "category"]
@@ -62,12 +62,18 @@ def keep_evidence(name: str, source: str, folder: Path = FOLDER, archive: Path =
         chosen = {row.system: row.configuration for row in analysis.table.rows}
         scores = scores[scores["configuration"] == scores["system"].map(chosen)]
         summary = {**summarize(results, analysis), "queries": scores["query_id"].nunique()}
+        trained = {
+            run.config["configuration_id"] for run in results.runs if run.get_settings("training").get("instances")
+        }
     if plan.is_correlation:
         means = scores.groupby(["system", "seed"], dropna=False)["value"].mean()
         summary["seed_means"] = {system: own.round(6).to_list() for system, own in means.groupby("system")}
     else:
         add_scores(
-            scores.rename(columns={"query_id": "query"}).assign(study=name, task=plan.task, metric=plan.metric), archive
+            scores.rename(columns={"query_id": "query"}).assign(
+                study=name, task=plan.task, metric=plan.metric, trained=scores["configuration"].isin(trained)
+            ),
+            archive,
         )
     if plan.is_correlation or analysis.looks:
         summary["comparisons"] = [

@@ -132,10 +132,17 @@ class Made:
             "seed": self.seed,
             "role": self.role,
             "specification": {
-                **({} if self.variant == "BM25" else TRAINED),
+                **self.trained(),
                 "variant": {"epsilon": self.epsilon, "switch": self.switch},
             },
         }
+
+    def trained(self) -> dict[str, Any]:
+        if self.variant == "BM25":
+            return {}
+        return (
+            {**TRAINED, "training": {**TRAINED["training"], "instances": 0}} if self.variant == "untrained" else TRAINED
+        )
 
     def history(self) -> list[dict[str, Any]]:
         if self.seed is None or self.variant == "untrained":

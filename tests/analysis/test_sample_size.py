@@ -120,6 +120,16 @@ def test_an_unfinished_study_is_an_error(tmp_path: Path, capsys: pytest.CaptureF
     assert "too few test scores to estimate the variances; expected a finished study" in capsys.readouterr().err
 
 
+def test_a_study_of_equal_systems_plans_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [run for run in study_runs(SEEDS, grid=False) if run.variant in ("BERT", "LS", "BM25", "untrained")]
+    for run in runs:
+        run.scores = next(own.scores for own in runs if own.variant == "BERT" and own.seed == (run.seed or 1))
+    families = [{"name": "variants", "comparisons": [["LS", "BERT"]]}]
+    write_records(tmp_path, plan_of(runs, seeds=list(SEEDS), families=families, systems=["BERT", "LS"]), runs)
+    assert main([str(tmp_path)]) == 2
+    assert "systems that differ by the same on every query of every seed; expected scores" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_a_known_task_stands_for_the_trained_systems_of_a_study_in_the_archive(
     task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

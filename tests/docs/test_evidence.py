@@ -47,6 +47,8 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path
         assert own.interval == pytest.approx(c.interval, abs=1e-6)
         assert own.p == pytest.approx(c.p, abs=1e-6)
         assert own.corrected == pytest.approx(c.adjusted[corrections[c.family]], abs=1e-6)
+    kept = load_scores("made", archive)
+    assert {*kept.loc[kept["trained"], "system"]} == {*kept["system"]} - {"BM25", "untrained"}
     rows = evidence.format_results(["made"], tmp_path, archive)[1:]
     for row in report.table.rows:
         assert [own for own in rows if own[0] == row.system and own[1].startswith(f"{row.test[0]:.4f}")]
