@@ -68,7 +68,7 @@ class STSCorrelation:
         by set.
 
         Measured type-I error at .05 of the test over pairs, for seven sets that share most of the pairs that the
-        standard sets share: .045 to .052, and .072 to .092 if all pairs are assumed to differ (400 studies each, equal
+        standard sets share: .042 to .048, and .068 to .092 if all pairs are assumed to differ (600 studies each, equal
         systems, seeds that do not vary; `benchmarks.correlation`).
 
         Args:
