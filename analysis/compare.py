@@ -104,7 +104,7 @@ def compare(
         (system, baseline, differences_or_none(complete[system], complete[baseline])) for system, baseline in pairs
     ]
     if not any(np.isfinite(table.values[system] + table.values[baseline]).any() for system, baseline in pairs):
-        fault = f"no query in common: {table.describe_missing()[0]}"
+        fault = f"no score in common: {table.describe_missing()[0]}"
         raise UserError(where, fault, "scores of the same queries, and of the same seeds")
     whole = [values for values in known.values() if len(values) == len(table.seeds)]
     poolable = [vary_over_seeds(complete[system], complete[baseline]) for system, baseline in pairs]

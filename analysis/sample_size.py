@@ -26,24 +26,19 @@ from analysis.comparisons.pilot import (
     TASKS,
     PilotMetric,
     StudyPilot,
-    compare_metrics,
+    make_table_pilot,
     read_study_pilot,
     read_task_pilot,
-    require_spread,
 )
 from analysis.data.measured_cost import RunSeconds
-from analysis.data.score_table import ScoreTable, build_score_table
+from analysis.data.score_table import build_score_table
 from analysis.figures.power_curve import plot_power
 from analysis.figures.style import render_svg
 from analysis.readers.score_files import read_score_file
 from analysis.readers.study_reader import read_folder
 from analysis.rendering.cells import format_terminal_table
 from analysis.stats.power import POWER, find_cheapest_size, required_queries, tabulate_required_queries
-from analysis.stats.variance_components import (
-    VarianceComponents,
-    describe_deviations,
-    estimate_variance_components,
-)
+from analysis.stats.variance_components import VarianceComponents, describe_deviations
 from trainables.utils.cli import Parser, print_escaped, report_errors, write_text_option
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_head
@@ -54,41 +49,12 @@ _FIGURE_MARK = "<!-- by analysis.sample_size -->"
 """Comment of a figure, by which the command knows its own."""
 
 
-def estimate_pilot_variance(table: ScoreTable, where: str) -> tuple[VarianceComponents, list[str]]:
-    """Estimate the variance components from a pilot.
-
-    Args:
-        table: scores of the pilot.
-        where: name of the pilot in errors.
-
-    Returns:
-        The components, and the names of the systems that are not used because they lack scores or seeds.
-
-    Raises:
-        UserError: if there are fewer than two systems, seeds or queries, or if the systems differ by the same
-            everywhere.
-    """
-    complete = {name: table.get_complete_scores(name) for name in table.values}
-    used = {name: own for name, own in complete.items() if own is not None and len(own) == len(table.seeds)}
-    left_out = [name for name in table.values if name not in used]
-    components = estimate_variance_components(list(used.values()))
-    if components is None:
-        unused = [_describe_left_out(left_out)] if left_out else []
-        raise UserError(
-            where,
-            "; ".join(["too little data to estimate the variances", *unused]),
-            "at least two systems with the same seeds and queries, two of each",
-        )
-    require_spread(components, where)
-    return components, left_out
-
-
 def format_required_queries(
     components: VarianceComponents, effects: Sequence[float], seeds: Sequence[int], comparisons: int, alpha: float
 ) -> str:
     """Format the table of required queries by true difference and number of seeds."""
     rows = [
-        [f"{effect:g}", *(f"{count:,}" if count else "never" for count in counts)]
+        [f"{effect:g}", *_format_counts(counts)]
         for effect, counts in tabulate_required_queries(
             components.to_difference_variance(), effects, seeds, alpha / comparisons
         )
@@ -118,8 +84,9 @@ def format_cheapest_sizes(
             [f"{size.seeds:,}", f"{size.queries:,}", f"{systems * size.seconds / 3600:,.2f}"] if size else ["never"] * 3
         )
         rows.append([f"{effect:g}", *cells])
+    trained = f"{systems} system{'s' * (systems != 1)}"
     title = (
-        f"cheapest seeds and queries for {systems} systems, with {seconds.train:.3g} s to train a run "
+        f"cheapest seeds and queries for {trained}, with {seconds.train:.3g} s to train a run "
         f"and {seconds.query:.3g} s to score a query"
     )
     return f"{title}\n{format_terminal_table(['difference', 'seeds', 'queries', 'hours'], rows)}"
@@ -146,13 +113,12 @@ def format_metrics(
     own = metrics[0].components.to_difference_variance()
     possible = [effect for effect in effects if required_queries(own, effect, max(seeds), level)]
     effect = min(possible, default=max(effects))
-    compared = compare_metrics(metrics, effect, sorted(seeds), level)
-    first = compared[0][2][-1]
-    rows = [
-        [metric.name, f"{metric.gain:.4f}", f"{same:.4f}", *(f"{count:,}" if count else "never" for count in counts),
-         f"{counts[-1] / first:.2f}" if counts[-1] and first else "-"]
-        for metric, same, counts in compared
-    ]  # fmt: skip
+    rows, first = list[list[str]](), required_queries(own, effect, max(seeds), level)
+    for metric in metrics:
+        same, variance = effect * metric.gain / metrics[0].gain, metric.components.to_difference_variance()
+        counts = [required_queries(variance, same, number, level) for number in sorted(seeds)]
+        relative = f"{counts[-1] / first:.2f}" if counts[-1] and first else "-"
+        rows.append([metric.name, f"{metric.gain:.4f}", f"{same:.4f}", *_format_counts(counts), relative])
     system, baseline = gain_of
     title = (
         f"queries needed by other metrics for the same share of the gain of {system} over {baseline} "
@@ -170,11 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--metric", help="measure of the pilot's scores to read, if they have several")
     parser.add_argument("--like", choices=list(TASKS), help="without a pilot: deviations of a study on such a task")
-    for name, meaning in (
-        ("seed", "between seeds"),
-        ("query", "between queries"),
-        ("rest", "of the rest"),
-    ):
+    for name, meaning in (("seed", "between seeds"), ("query", "between queries"), ("rest", "of the rest")):
         parser.add_argument(f"--{name}-sd", type=float, help=f"without a pilot: standard deviation {meaning}")
     parser.add_argument("--effect", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.05], help="true differences")
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 5, 10, 20], help="numbers of seeds")
@@ -219,10 +181,8 @@ def _read_pilot(arguments: argparse.Namespace) -> StudyPilot:
     if path and path.is_dir():
         return read_study_pilot(read_folder(path), str(path))
     if path:
-        scores = build_score_table(read_score_file(path, arguments.metric), str(path))
-        components, left_out = estimate_pilot_variance(scores, str(path))
-        notes = [_describe_left_out(left_out)] if left_out else []
-        return StudyPilot(components, notes, arguments.metric or "", len(scores.queries))
+        table = build_score_table(read_score_file(path, arguments.metric), str(path))
+        return make_table_pilot(table, str(path), arguments.metric or "")
     if arguments.like:
         return read_task_pilot(arguments.like)
     return StudyPilot(VarianceComponents(arguments.seed_sd**2, arguments.query_sd**2, arguments.rest_sd**2), [])
@@ -242,8 +202,8 @@ def _write_figure(arguments: argparse.Namespace, pilot: StudyPilot, level: float
     write_text_option("--figure", path, svg, lambda own: _FIGURE_MARK in read_head(own), inputs)
 
 
-def _describe_left_out(names: list[str]) -> str:
-    return f"not used, for lack of scores or seeds: {', '.join(names)}"
+def _format_counts(counts: Sequence[int | None]) -> list[str]:
+    return [f"{count:,}" if count else "never" for count in counts]
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
@@ -256,8 +216,9 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
     costs = {f"--{name}-seconds": getattr(arguments, f"{name}_seconds") for name in ("train", "query")}
     if (named := [name for name, value in costs.items() if value is not None]) and len(named) < len(costs):
         raise UserError("command line", f"{named[0]} alone", " and ".join(costs))
-    if arguments.metric and arguments.pilot and arguments.pilot.is_dir():
-        raise UserError("--metric", f"used with the folder {arguments.pilot}", "a file; a study has its plan's metric")
+    if arguments.metric and (not arguments.pilot or arguments.pilot.is_dir()):
+        found = f"used with the folder {arguments.pilot}" if arguments.pilot else "used without a pilot"
+        raise UserError("--metric", found, "a file; a study has its plan's metric")
     if arguments.queries is not None and not arguments.figure:
         raise UserError("command line", "--queries without --figure", "both")
     sizes, alpha = [given[name] for name in present], arguments.alpha
@@ -275,7 +236,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
             for name, value in (("comparisons", arguments.comparisons), ("queries", arguments.queries))
         ),
         *(
-            (name, [value], value is None or 1e-9 <= value < math.inf, "a number of seconds above 1e-9")
+            (name, [value], value is None or 1e-9 <= value <= _LARGEST, f"seconds from 1e-9 to {_LARGEST:g}")
             for name, value in costs.items()
         ),
         ("--alpha", [alpha], alpha is None or 1e-9 <= alpha < 1, "a number from 1e-9 to below 1"),

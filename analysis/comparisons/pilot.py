@@ -7,9 +7,8 @@ from analysis.archive import load_scores
 from analysis.comparisons.interim_results import choose_tested
 from analysis.data.configurations import Configuration, mean_and_std
 from analysis.data.measured_cost import RunSeconds, average_run_seconds
-from analysis.data.score_table import build_score_table
+from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results
-from analysis.stats.power import required_queries
 from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 from records.plan import Plan
 from trainables.utils.errors import UserError
@@ -84,7 +83,7 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
     if components is None:
         expected = "a finished study of at least two systems and two seeds"
         raise UserError(where, "too few test scores to estimate the variances", expected)
-    require_spread(components, where)
+    _require_spread(components, where)
     names = list(dict.fromkeys(name for pair in plan.headline.comparisons for name in pair))
     values = [own for name in names if (c := chosen[name]) and (own := c.evaluate_queries(plan, "test")) is not None]
     queries = values[0].shape[1]
@@ -96,7 +95,7 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
         [f"{plan.metric} of {counted}, {len(plan.get_seeds('test'))} seeds"],
         metric=plan.metric,
         queries=queries,
-        systems=len(names),
+        systems=len({*names} & {*plan.systems}),
         comparisons=len(plan.headline.comparisons) * len(plan.get_family_metrics(plan.headline)),
         alpha=plan.alpha,
         seconds=average_run_seconds(results, queries),
@@ -105,12 +104,32 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
     )
 
 
-def require_spread(components: VarianceComponents, where: str) -> None:
-    """Check that differences of systems vary, without which any difference would be found by two queries.
+def make_table_pilot(table: ScoreTable, where: str, metric: str = "") -> StudyPilot:
+    """Return what a table of scores says about the size of a study. A note names the systems that are not used.
+
+    Args:
+        table: scores of the pilot.
+        where: name of the pilot in errors.
+        metric: metric of the scores; empty if it is not known.
 
     Raises:
-        UserError: if they do not.
+        UserError: if there are fewer than two systems, seeds or queries, or if the systems differ by the same
+            everywhere.
     """
+    complete = {name: table.get_complete_scores(name) for name in table.values}
+    used = {name: own for name, own in complete.items() if own is not None and len(own) == len(table.seeds)}
+    left_out = ", ".join(name for name in table.values if name not in used)
+    notes = [f"not used, for lack of scores or seeds: {left_out}"] if left_out else []
+    components = estimate_variance_components(list(used.values()))
+    if components is None:
+        fault = "; ".join(["too little data to estimate the variances", *notes])
+        raise UserError(where, fault, "at least two systems with the same seeds and queries, two of each")
+    _require_spread(components, where)
+    return StudyPilot(components, notes, metric, len(table.queries))
+
+
+def _require_spread(components: VarianceComponents, where: str) -> None:
+    """Raise UserError if differences of systems do not vary: then two queries would find any difference."""
     if not any(components.to_difference_variance()):
         raise UserError(where, "systems that differ by the same on every query of every seed", "scores that vary")
 
@@ -122,12 +141,11 @@ def read_task_pilot(task: str) -> StudyPilot:
         >>> read_task_pilot("docstrings").notes
         ['R10@1 of smoothing-docstrings-bm25: 1,000 queries, 10 seeds']
     """
-    scores = load_scores(TASKS[task])
-    table, metric = build_score_table(scores[scores["trained"]]), str(scores["metric"].iloc[0])
-    components = estimate_variance_components(list(table.values.values()))
-    assert components is not None  # the archive has five systems and ten seeds of each of these studies
-    note = f"{metric} of {TASKS[task]}: {len(table.queries):,} queries, {len(table.seeds)} seeds"
-    return StudyPilot(components, [note], metric, len(table.queries))
+    study = TASKS[task]
+    scores = load_scores(study)
+    pilot = make_table_pilot(build_score_table(scores[scores["trained"]]), study, str(scores["metric"].iloc[0]))
+    note = f"{pilot.metric} of {study}: {pilot.queries:,} queries, {scores['seed'].nunique()} seeds"
+    return pilot._replace(notes=[note])
 
 
 def estimate_test_components(
@@ -158,22 +176,3 @@ def _measure_metrics(
         if components and (first := means[0]) and (second := means[1]) and (gain := abs(first[0] - second[0])):
             found.append(PilotMetric(name, gain, components))
     return found if found and found[0].name == plan.metric else []
-
-
-def compare_metrics(
-    metrics: Sequence[PilotMetric], difference: float, seeds: Sequence[int], level: float
-) -> list[tuple[PilotMetric, float, list[int | None]]]:
-    """Return for each metric the difference that is the same share of its gain, and the queries that it needs.
-
-    Args:
-        metrics: the metrics, the plan's first.
-        difference: true difference by the plan's metric.
-        seeds: numbers of seeds.
-        level: significance level of one comparison, after correction.
-    """
-    rows = []
-    for own in metrics:
-        same = difference * own.gain / metrics[0].gain
-        variance = own.components.to_difference_variance()
-        rows.append((own, same, [required_queries(variance, same, number, level) for number in seeds]))
-    return rows

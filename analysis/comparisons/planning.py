@@ -1,11 +1,12 @@
 """Computes what differences a planned study would find, pair by pair, from scores that already exist."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from analysis.archive import load_scores
-from analysis.data.configurations import Configuration, choose_configurations, collect_configurations, mean_and_std
+from analysis.comparisons.interim_results import choose_tested
+from analysis.data.configurations import Configuration, mean_and_std
 from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results
 from analysis.readers.score_files import read_score_file
@@ -70,8 +71,8 @@ def read_pilot(plan: Plan, source: str) -> Pilot:
             of the archive of seeds.
 
     Raises:
-        UserError: if there is no such study or file, or it has no two of the compared systems with two seeds; or the
-            study of the archive has another metric.
+        UserError: if there is no such study or file, or it has no two of the compared systems with two seeds; the
+            study of the archive has another metric; or the plan compares no trained systems.
     """
     place = Path(source).expanduser()
     if source.startswith(ARCHIVE):
@@ -83,29 +84,30 @@ def read_pilot(plan: Plan, source: str) -> Pilot:
         pilot = estimate_from_results(plan, read_folder(place))
     if not pilot.variances:
         pairs = ", ".join(f"{system} and {baseline}" for _, (system, baseline) in list_planned_pairs(plan))
+        if not pairs:
+            raise UserError("--records", source, "a study that compares trained systems")
         raise UserError(source, "no such pair with scores of two seeds", f"one of {pairs}, complete")
     return pilot._replace(source=f"{source}: {pilot.source}")
 
 
 def estimate_from_results(plan: Plan, results: Results) -> Pilot:
-    """Estimate the variances of the planned pairs from the test scores of a study, or from its dev scores.
+    """Estimate the variances of the planned pairs from the test scores of a study.
 
-    Those of dev are taken if no pair has complete test scores.
-
-    On dev, the best configuration stands for its system, as it would be chosen.
+    If no pair has complete test scores, those of dev are taken. There, the best configuration stands for its system, as
+    it would be chosen.
 
     Args:
         plan: plan of the new study; its metric is computed.
         results: the results of this study or of an earlier one.
     """
-    configurations, pilot = collect_configurations(results), Pilot("", 0, {})
-    for phase, choose in _CHOICES.items():
-        chosen = [c for c in choose(results, configurations).values() if c is not None]
-        values = {c.system: c.evaluate_queries(results.plan, phase, plan.metric) for c in chosen}
-        pilot = _estimate(plan, values, f"{results.plan.get_split(phase)} scores")
-        if pilot.variances:
-            break
-    return pilot
+    results, configurations, chosen, _ = choose_tested(results)
+
+    def estimate(configurations: Iterable[Configuration | None], phase: Phase) -> Pilot:
+        values = {c.system: c.evaluate_queries(results.plan, phase, plan.metric) for c in configurations if c}
+        return _estimate(plan, values, f"{results.plan.get_split(phase)} scores")
+
+    pilot = estimate(chosen.values(), "test")
+    return pilot if pilot.variances else estimate(_choose_on_dev(results.plan, configurations), "search")
 
 
 def estimate_from_scores(plan: Plan, table: ScoreTable) -> Pilot:
@@ -182,16 +184,9 @@ def _iter_variances(plan: Plan, values: Mapping[str, Floats]) -> Iterator[tuple[
                 yield (system, baseline), components.to_difference_variance()
 
 
-def _choose_on_dev(results: Results, configurations: list[Configuration]) -> dict[str, Configuration | None]:
+def _choose_on_dev(plan: Plan, configurations: Sequence[Configuration]) -> list[Configuration]:
     """Return the best complete configuration of each system."""
-    sign = -1 if results.plan.metric in LOWER_IS_BETTER else 1
-    scores = {c: mean_and_std(c.evaluate_queries(results.plan, "search")) for c in configurations}
+    sign = -1 if plan.metric in LOWER_IS_BETTER else 1
+    scores = {c: mean_and_std(c.evaluate_queries(plan, "search")) for c in configurations}
     known = {c: sign * score[0] for c, score in scores.items() if score}
-    return {c.system: c for c in sorted(known, key=lambda c: known[c])}
-
-
-_CHOICES: dict[Phase, Callable[[Results, list[Configuration]], dict[str, Configuration | None]]] = {
-    "test": choose_configurations,
-    "search": _choose_on_dev,
-}
-"""What represents a system, by the phase of the scores; the scores of the test are better."""
+    return list({c.system: c for c in sorted(known, key=lambda c: known[c])}.values())

@@ -19,12 +19,7 @@ _UNKNOWN = "differences found with 80 % power: unknown; --records SOURCE takes t
 
 def list_seed_numbers(study: Study) -> list[int]:
     """Return the numbers of seeds that a preview is about, among them that of the study's test scores."""
-    return sorted({*_NUMBERS, count_test_seeds(study)})
-
-
-def count_test_seeds(study: Study) -> int:
-    """Return the number of seeds of the study's test scores."""
-    return len(study.confirm.seeds or study.seeds)
+    return sorted({*_NUMBERS, len(study.confirm.seeds or study.seeds)})
 
 
 def build_seed_rows(study: Study, cost: Cost | None) -> list[dict[str, Any]]:

@@ -336,7 +336,7 @@ def test_json_replaces_neither_an_input_nor_a_file_of_somebody_else(
 def test_systems_without_a_common_query_are_a_mistake_of_the_user() -> None:
     rows = [("A", "q1", 0.5), ("A", "q2", 0.25), ("B", "q3", 0.5), ("B", "q4", 0.25)]
     frame = pd.DataFrame(rows, columns=["system", "query", "value"])
-    fault = "^mine: no query in common: A lacks 2 queries: q3, q4; expected scores of the same queries"
+    fault = "^mine: no score in common: A lacks 2 queries: q3, q4; expected scores of the same queries"
     with pytest.raises(UserError, match=fault):
         compare(frame, where="mine")
 

@@ -15,7 +15,7 @@ from analysis.readers.study_reader import read_records
 from analysis.sample_size import main
 from analysis.stats.power import DifferenceVariance, find_cheapest_size, required_queries
 from analysis.stats.variance_components import estimate_variance_components
-from tests.analysis.builders import Made, plan_of, study_runs, write_records
+from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
 
 SEEDS, LEVEL = (1, 2, 3, 4), 0.05 / 5
 """Five comparisons are declared."""
@@ -105,12 +105,18 @@ def test_seconds_of_a_run_are_those_of_all_its_instances(tmp_path: Path) -> None
 def test_a_study_without_seconds_has_no_cheapest_size_unless_options_say_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """References are not trained, also where they are all that a system is compared with."""
     runs = study_runs(SEEDS, grid=False)
-    write_records(tmp_path, plan_of(runs, seeds=list(SEEDS)), runs)
-    assert main([str(tmp_path), "--effect", ".1"]) == 0
-    assert "cheapest" not in capsys.readouterr().out
-    assert main([str(tmp_path), "--effect", ".1", "--train-seconds", "60", "--query-seconds", "1"]) == 0
-    assert "for 5 systems, with 60 s to train a run and 1 s to score a query" in capsys.readouterr().out
+    for count, changes in (
+        ("5 systems", {}),
+        ("1 system", {"systems": ["BERT"], "families": [PLAN["families"][1]]}),
+    ):
+        folder = tmp_path / count
+        write_records(folder, plan_of(runs, seeds=list(SEEDS), **changes), runs)
+        assert main([str(folder), "--effect", ".1"]) == 0
+        assert "cheapest" not in capsys.readouterr().out
+        assert main([str(folder), "--effect", ".1", "--train-seconds", "60", "--query-seconds", "1"]) == 0
+        assert f"for {count}, with 60 s to train a run and 1 s to score a query" in capsys.readouterr().out
 
 
 def test_an_unfinished_study_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

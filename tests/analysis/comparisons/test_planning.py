@@ -7,12 +7,20 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from analysis.comparisons.planning import compute_detectable_effects, estimate_from_scores
+from analysis.comparisons.planning import (
+    compute_detectable_effects,
+    estimate_from_results,
+    estimate_from_scores,
+    read_pilot,
+)
 from analysis.data.score_table import ScoreTable
+from analysis.readers.study_reader import read_records
 from analysis.stats.interim_tests import get_alpha_shares
 from analysis.stats.pooled import compute_pooled_df
 from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
 from records.plan import Plan
+from tests.analysis import builders
+from trainables.utils.errors import UserError
 
 VARIANTS = [("LS", "BERT"), ("T-LS", "BERT"), ("T-LS", "BM25")]
 SWITCH = ("T-LS", "LS")
@@ -76,6 +84,21 @@ def test_the_variances_are_those_of_the_pair_s_own_differences():
 def test_pairs_without_two_seeds_or_with_gaps_are_absent():
     values = {"BERT": np.ones((2, 5)), "LS": np.ones((1, 5)), "T-LS": np.full((2, 5), math.nan)}
     assert estimate_from_scores(plan_of(), ScoreTable([1, 2], [*range(5)], values)).variances == {}
+
+
+def test_a_sequential_study_that_stopped_early_says_what_its_test_scores_say(tmp_path):
+    runs = builders.study_runs((1, 2), grid=False)
+    plan = builders.plan_of(runs, seeds=[1, 2], confirm_seeds=[1, 2, 3, 4], group_size=2)
+    builders.write_records(tmp_path, plan, runs)
+    pilot = estimate_from_results(Plan.model_validate(builders.plan_of(runs)), read_records(tmp_path))
+    assert (pilot.source, pilot.queries) == ("test scores of 2 seeds and 60 queries", 60)
+
+
+def test_a_study_of_one_system_has_no_pair_to_plan():
+    plan = plan_of(systems=("BERT",), families=[{"name": "sanity", "comparisons": [("BERT", "BM25")]}])
+    fault = "^--records: archive:seeds-docstrings; expected a study that compares trained systems$"
+    with pytest.raises(UserError, match=fault):
+        read_pilot(plan, "archive:seeds-docstrings")
 
 
 def test_pooled_seeds_count_as_those_of_the_family_where_these_vary_more():
