@@ -68,15 +68,7 @@ def format_required_queries(
 def format_cheapest_sizes(
     components: VarianceComponents, effects: Sequence[float], level: float, seconds: RunSeconds, systems: int
 ) -> str:
-    """Format the table of the cheapest seeds and queries by true difference.
-
-    Args:
-        components: variance components.
-        effects: true differences.
-        level: significance level of one comparison, after correction.
-        seconds: seconds to train one run, and to score one query with it.
-        systems: number of systems that are trained.
-    """
+    """Format the table of the cheapest seeds and queries by true difference."""
     rows = []
     for effect in effects:
         size = find_cheapest_size(components.to_difference_variance(), effect, level, *seconds)
@@ -102,13 +94,6 @@ def format_metrics(
     """Format the queries that each metric needs for what is one difference in the plan's metric.
 
     The difference is the smallest that the plan's metric can detect with the most seeds, or the largest.
-
-    Args:
-        metrics: the metrics of the pilot, the plan's first.
-        gain_of: system and baseline with the gain that makes metrics comparable.
-        effects: true differences by the plan's metric.
-        seeds: numbers of seeds.
-        level: significance level of one comparison, after correction.
     """
     own = metrics[0].components.to_difference_variance()
     possible = [effect for effect in effects if required_queries(own, effect, max(seeds), level)]

@@ -22,7 +22,6 @@ class Proposal(BaseModel, frozen=True, extra="allow"):
 
     Attributes:
         number: its place in the order of proposals.
-        configuration_id: id of the configuration.
         values: every suggested hyperparameter, by name. Those that its schedule does not have are absent.
         state: complete; dropped, if racing pruned it; incomplete, if a seed failed; unknown, if its runs have not
             ended.
@@ -46,7 +45,6 @@ class SystemSearchLog(BaseModel, frozen=True, extra="allow"):
     """The search of one system.
 
     Attributes:
-        sampler: name of the sampler.
         size: number of distinct configurations in its space.
         wanted: number of configurations that were to be proposed.
         proposed: number of configurations that were proposed.

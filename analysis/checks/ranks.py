@@ -23,8 +23,6 @@ class RankedSystem(NamedTuple):
     """One system with its rank interval.
 
     Attributes:
-        system: name of the system.
-        mean: mean of the metric.
         best: best rank in the interval; 1 is the best system.
         worst: worst rank in the interval.
         letters: groups of the system. Two systems with a letter in common cannot be told apart.
@@ -126,12 +124,7 @@ def assign_letters(different: Bools) -> list[str]:
 
 
 def describe_ranks(systems: int, alpha: float) -> str:
-    """Return the legend of the table.
-
-    Args:
-        systems: number of systems.
-        alpha: level of all pairs together.
-    """
+    """Return the legend of the table."""
     return (
         f"Ranks: intervals that hold for all systems at once, at {100 * (1 - alpha):g} %. Systems with a letter in "
         "common cannot be told apart, which does not make them equal. Both are from two-sided tests of all "

@@ -12,7 +12,6 @@ class EnsembleRow(NamedTuple):
     """The ensemble of a system.
 
     Attributes:
-        system: name of the system.
         mean: mean over the models, each evaluated by itself.
         value: metric of the averaged scores.
     """

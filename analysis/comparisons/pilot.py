@@ -42,14 +42,11 @@ class StudyPilot(NamedTuple):
     """Numbers to plan a study with. Only the variances are always known.
 
     Attributes:
-        components: variance components of the scores.
         notes: what the scores are, and what is left out of them, in words.
         metric: metric of the scores; empty if it is not known.
-        queries: number of queries.
         systems: number of systems that are trained.
         comparisons: number of comparisons that are corrected together.
         alpha: significance level of all of them.
-        seconds: seconds of a run.
         metrics: the metrics of a finished study, its plan's first. A difference by one metric is compared with one by
             another as a share of the gain of `gain_of` by each. Empty if the plan has no such comparison.
         gain_of: the declared comparison with that gain: a system and the baseline that it must be better than.
@@ -69,10 +66,6 @@ class StudyPilot(NamedTuple):
 
 def read_study_pilot(results: Results, where: str) -> StudyPilot:
     """Return what a finished study says about the size of the next one.
-
-    Args:
-        results: the study.
-        where: name of the study in errors.
 
     Raises:
         UserError: if there are too few test scores, they do not vary, or the runs cannot be compared; see
@@ -151,13 +144,7 @@ def read_task_pilot(task: str) -> StudyPilot:
 def estimate_test_components(
     plan: Plan, chosen: Mapping[str, Configuration | None], metric: str | None = None
 ) -> VarianceComponents | None:
-    """Estimate the components from the systems of the headline's family that are complete with all seeds.
-
-    Args:
-        plan: plan of the study.
-        chosen: configuration of each system.
-        metric: name of the metric. If None, the plan's.
-    """
+    """Estimate the components from the systems of the headline's family that are complete with all seeds."""
     named = dict.fromkeys(name for pair in plan.headline.comparisons for name in pair)
     values = [c.evaluate_queries(plan, "test", metric) for name in named if (c := chosen[name])]
     seeds = len(plan.get_seeds("test"))

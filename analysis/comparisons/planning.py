@@ -1,6 +1,6 @@
 """Computes what differences a planned study would find, pair by pair, from scores that already exist."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,9 +43,6 @@ class DetectableEffect(NamedTuple):
     """Differences that one comparison would find.
 
     Attributes:
-        family: its family.
-        system: system that is compared.
-        baseline: system that it is compared with.
         effects: for each number of seeds the difference that is found with 80 % power. None if the pair has no scores,
             with one seed, or without spread.
     """
@@ -91,14 +88,10 @@ def read_pilot(plan: Plan, source: str) -> Pilot:
 
 
 def estimate_from_results(plan: Plan, results: Results) -> Pilot:
-    """Estimate the variances of the planned pairs from the test scores of a study.
+    """Estimate the variances of the planned pairs by the plan's metric from the test scores of a study.
 
     If no pair has complete test scores, those of dev are taken. There, the best configuration stands for its system, as
     it would be chosen.
-
-    Args:
-        plan: plan of the new study; its metric is computed.
-        results: the results of this study or of an earlier one.
     """
     results, configurations, chosen, _ = choose_tested(results)
 
@@ -120,14 +113,9 @@ def compute_detectable_effects(
 ) -> list[DetectableEffect]:
     """Compute the minimum detectable effect of each planned pair for several numbers of seeds.
 
-    In a sequential study it is that of the last look, which has its share of the level. Where the study pools seeds,
-    they count as the test counts them: those of the pair, or of its family's mean where that is larger.
-
-    Args:
-        plan: plan of the study; each family is corrected by Bonferroni.
-        variances: variances of the paired differences.
-        queries: number of test queries.
-        seeds: numbers of seeds.
+    Each family is corrected by Bonferroni. In a sequential study it is that of the last look, which has its share of
+    the level. Where the study pools seeds, they count as the test counts them: those of the pair, or of its family's
+    mean where that is larger.
     """
     return [
         DetectableEffect(
@@ -169,19 +157,16 @@ def _read_archive(plan: Plan, name: str) -> ScoreTable:
 
 def _estimate(plan: Plan, values: Mapping[str, Floats | None], what: str) -> Pilot:
     known = {name: own for name, own in values.items() if own is not None and min(own.shape) > 1}
-    variances = dict(_iter_variances(plan, known))
+    variances = dict[Pair, DifferenceVariance]()
+    for _, (system, baseline) in list_planned_pairs(plan):
+        if system in known and baseline in known and known[system].shape == known[baseline].shape:
+            components = estimate_variance_components([known[system], known[baseline]])
+            if components is not None:
+                variances[system, baseline] = components.to_difference_variance()
     shapes = {known[name].shape for pair in variances for name in pair}
     seeds, queries = max(shapes, default=(0, 0))
     counted = plan.adapt_to_unit(f"{queries:,} queries")
     return Pilot(f"{what} of {seeds} seeds and {counted}", queries, variances)
-
-
-def _iter_variances(plan: Plan, values: Mapping[str, Floats]) -> Iterator[tuple[Pair, DifferenceVariance]]:
-    for _, (system, baseline) in list_planned_pairs(plan):
-        if system in values and baseline in values and values[system].shape == values[baseline].shape:
-            components = estimate_variance_components([values[system], values[baseline]])
-            if components is not None:
-                yield (system, baseline), components.to_difference_variance()
 
 
 def _choose_on_dev(plan: Plan, configurations: Sequence[Configuration]) -> list[Configuration]:

@@ -7,12 +7,7 @@ from analysis.stats.pooled import MAX_SEEDS, SeedPool
 
 
 def describe_pooling(compared: Sequence[Comparison], seeds: SeedVariance) -> str:
-    """Return what the spread over seeds is, and which comparisons vary more; empty unless it is to be pooled.
-
-    Args:
-        compared: comparisons of one family.
-        seeds: what was asked for.
-    """
+    """Return what the spread over seeds is, and which comparisons vary more; empty unless it is to be pooled."""
     if seeds == "own":
         return ""
     known = [c for c in compared if c.target]

@@ -21,8 +21,6 @@ class Configuration:
     """All runs of one setting.
 
     Attributes:
-        id: id of the configuration.
-        system: system that it belongs to.
         strength: strength of the smoothing.
         switch: switch point of the schedule.
         runs: runs by seed, or under None for a system without seeds, such as BM25.

@@ -10,8 +10,6 @@ class MeasuredCost(NamedTuple):
     """Sums over the runs of a study that ended. Runs shared with other studies count in full.
 
     Attributes:
-        runs: number of runs that ended.
-        failed: number of those that failed.
         seconds: seconds of training and evaluation, as if the trials ran one after the other.
         trained: instances that were trained on.
         shared: instances that were not trained on again, because another run had the same start.
@@ -43,10 +41,6 @@ class RunSeconds(NamedTuple):
 
 def average_run_seconds(results: Results, queries: int) -> RunSeconds | None:
     """Average the seconds of the runs that train, over all instances that they train or share.
-
-    Args:
-        results: the study.
-        queries: number of test queries.
 
     Returns:
         None if no run of the study trained an instance itself, or none recorded the seconds of its test.

@@ -20,7 +20,6 @@ class Run:
     """One run of a study.
 
     Attributes:
-        id: id of the run.
         config: its settings.
         summary: its last logged values.
         curve: reads the learning curve.

@@ -18,8 +18,6 @@ class Results:
     """A study: its plan, its runs and what else was recorded.
 
     Attributes:
-        plan: analysis plan.
-        plan_hash: hash of the plan.
         runs: every run that finished or failed, in order of id.
         search: log of the searches. None if the study did not write one.
         unfinished: runs that neither finished nor failed: they still train, or were killed.

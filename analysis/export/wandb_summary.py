@@ -6,8 +6,6 @@
 import math
 
 from analysis.data.measured_cost import compute_cost, compute_run_seconds
-from analysis.data.recorded_run import Run
-from analysis.data.study_results import Results
 from analysis.stats.comparison import Comparison
 from analysis.tables.main import ReportData
 from records.plan import Plan
@@ -53,6 +51,8 @@ def build_wandb_summary(analysis: ReportData, gpus_per_trial: float = 1.0) -> di
     """
     results, plan = analysis.results, analysis.results.plan
     cost = compute_cost(results)
+    on_gpu = [run for run in results.runs if run.get_settings("environment").get("device", "cpu") != "cpu"]
+    gpu_seconds = sum(compute_run_seconds(run, plan.test_split) or 0.0 for run in on_gpu)
     summary: dict[str, SummaryValue | None] = {}
     for comparison in reversed(analysis.comparisons):  # if a pair is in several families, the first one counts
         summary |= _summarize_comparison(comparison, plan)
@@ -65,7 +65,7 @@ def build_wandb_summary(analysis: ReportData, gpus_per_trial: float = 1.0) -> di
     summary[INCOMPLETE] = sum(c.lacks_runs(plan) for c in analysis.configurations)
     summary |= {
         HOURS: cost.hours,
-        GPU_HOURS: gpus_per_trial * _sum_gpu_seconds(results) / 3600,
+        GPU_HOURS: gpus_per_trial * gpu_seconds / 3600,
         INSTANCES: cost.trained,
     }
     summary |= {HOURS_BUDGET: plan.budgets.hours, GPU_HOURS_BUDGET: plan.budgets.gpu_hours}
@@ -88,15 +88,6 @@ def _summarize_comparison(c: Comparison, plan: Plan) -> dict[str, SummaryValue |
     metric = "" if c.metric == plan.metric else c.metric
     pair = c.system, c.baseline
     return {make_comparison_key(*pair, quantity, metric, c.split): value for quantity, value in values.items()}
-
-
-def _sum_gpu_seconds(results: Results) -> float:
-    return sum(compute_run_seconds(run, results.plan.test_split) or 0.0 for run in results.runs if _is_on_gpu(run))
-
-
-def _is_on_gpu(run: Run) -> bool:
-    """Return whether a run used a GPU; a ranking by a sampler has no environment."""
-    return bool(run.get_settings("environment").get("device", "cpu") != "cpu")
 
 
 def _is_finite(value: SummaryValue) -> bool:

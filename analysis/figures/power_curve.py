@@ -15,16 +15,7 @@ _POINTS = 61
 def plot_power(
     variance: DifferenceVariance, seeds: Sequence[int], queries: int, level: float, largest: float, metric: str = ""
 ) -> Any:
-    """Plot the power of one comparison, with a line at 80 %.
-
-    Args:
-        variance: variances of the paired difference.
-        seeds: numbers of seeds, a line each.
-        queries: number of queries.
-        level: significance level of one comparison, after correction.
-        largest: largest true difference.
-        metric: name of the metric; empty if it has none.
-    """
+    """Plot the power of one comparison, with a line at 80 %."""
     figure, (axis,) = subplots(1, (4.8, 3.4))
     differences = np.linspace(0, largest, _POINTS)
     for number, colour in zip(seeds, [*COLOURS[1:], *COLOURS] * len(seeds), strict=False):

@@ -15,8 +15,6 @@ class _Point(NamedTuple):
     """A complete smoothed configuration.
 
     Attributes:
-        configuration: the configuration.
-        mean: mean over seeds.
         half_width: half of the width of the 95 % interval over seeds.
     """
 

@@ -44,10 +44,6 @@ def save_figures(plots: Mapping[str, Callable[[], Any]], folder: Path) -> list[s
 
     A plot may return None, then nothing is written. The same figure gives the same bytes with the same version of
     matplotlib.
-
-    Args:
-        plots: functions that draw the figures, by file name without suffix.
-        folder: folder of the files.
     """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -88,15 +84,7 @@ def subplots(
     sharex: bool = False,
     sharey: bool = False,
 ) -> tuple[Any, Sequence[Any]]:
-    """Return a figure of `size` inches and its panels, row by row.
-
-    Args:
-        columns: number of columns.
-        size: width and height in inches.
-        rows: number of rows.
-        sharex: True if all panels have the same x axis.
-        sharey: True if all panels have the same y axis.
-    """
+    """Return a figure of `size` inches and its panels, row by row."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")

@@ -67,8 +67,6 @@ class Connection:
     """A connection to a W&B server.
 
     Attributes:
-        server: address of the server.
-        api: its public API.
         folder: folder that is removed when the connection ends.
     """
 

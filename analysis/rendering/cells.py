@@ -13,12 +13,7 @@ QUERIES_BONFERRONI = "p (queries), Bonferroni"
 
 
 def format_comparisons(compared: Sequence[Comparison], correction: str) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows of one family's comparisons as plain text; a column names the metric if there are several.
-
-    Args:
-        compared: comparisons of one family.
-        correction: correction of the family.
-    """
+    """Return header and rows of one family's comparisons as plain text; the metric is a column if there are several."""
     header = ["system", "baseline", "metric", "difference", "interval", "corrected p", "verdict"]
     rows = [
         [c.system, c.baseline, c.metric, f"{c.difference:+.4f}" if c.difference is not None else "incomplete",
@@ -33,10 +28,6 @@ def format_tests(compared: Sequence[Comparison], unit: str = "query") -> tuple[l
     """Return header and rows of every test of all families' comparisons, without their verdicts.
 
     Correlations have no column for wins, ties and losses.
-
-    Args:
-        compared: comparisons of all families.
-        unit: unit of the statistics: query or pair.
     """
     header = ["family", "system", "baseline", "metric", "p", "p (queries)", QUERIES_BONFERRONI, "p (seeds)",
               "p (classical)", "MDE", "W/T/L"]  # fmt: skip

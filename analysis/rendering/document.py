@@ -31,7 +31,6 @@ class Document:
 
     Attributes:
         title: title of the report; empty for the comparisons of a table of scores.
-        answer: the first screen.
         warnings: what must be known before a verdict is believed, below the first table.
         folds: headings with their tables.
         plan: the plan; None for the comparisons of a table of scores.
@@ -66,10 +65,6 @@ def render_html(document: Document, drawings: Mapping[str, bytes] | None = None)
     """Render the whole report as one HTML page, figures included, that refers to no other file.
 
     The page forbids the browser to load anything and to run any script except its own.
-
-    Args:
-        document: the report.
-        drawings: SVG of each figure, by name.
     """
     files = resources.files("analysis.rendering").joinpath("templates")
     style, script = (Markup(files.joinpath(f"page.{kind}").read_text("utf-8")) for kind in ("css", "js"))
@@ -98,12 +93,7 @@ def render_latex(document: Document) -> str:
 
 
 def render_text(document: Document, page: Path | None = None) -> str:
-    """Render the first screen for a terminal.
-
-    Args:
-        document: the report.
-        page: the report's page, which the last line names.
-    """
+    """Render the first screen for a terminal."""
     sentence, table, line = document.answer
     head, *tail = (textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in (sentence, line, *document.warnings))
     last = [f"All else: {page}"] if page else []  # in one line, however long the path

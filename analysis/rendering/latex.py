@@ -15,11 +15,8 @@ class Float(NamedTuple):
     """One floating table; everything but `Raw` text is escaped.
 
     Attributes:
-        caption: text of the caption.
         label: label, after "tab:".
         columns: column types of the tabular.
-        header: titles of the columns.
-        rows: cells.
         environment: table, or table* for both columns of a page.
     """
 
@@ -32,12 +29,7 @@ class Float(NamedTuple):
 
 
 def make_floats(sections: Sequence[Section], caution: str = "") -> list[Float]:
-    """Return the floats of the tables that a paper shows.
-
-    Args:
-        sections: tables of a report.
-        caution: what the scores cannot be compared with.
-    """
+    """Return the floats of the tables that a paper shows."""
     return [_make_float(section, caution) for section in sections if section.label]
 
 

@@ -22,7 +22,6 @@ class ModelFacts:
     """Facts about a model that are not among the study's results.
 
     Attributes:
-        system: name of the system.
         seeds: seeds of the models: one, or those of an ensemble.
         folders: folders of the models of an ensemble; empty for one model.
         task: task by its name on the hub.
@@ -36,7 +35,6 @@ class ModelFacts:
         sources: papers and collections that the data and the method come from.
         example: some pairs of texts of the test split.
         check: how far its scores are from those of the study.
-        fingerprint: fingerprint of the data.
         base: name of the pretrained model.
         base_id: its id on the hub; None if it has none.
         licence: licence of the pretrained model; None if its files do not say.
@@ -69,12 +67,7 @@ class ModelFacts:
 
 
 def render_model_card(analysis: ReportData, facts: ModelFacts) -> str:
-    """Render the card as Markdown with the metadata that the Hugging Face hub reads.
-
-    Args:
-        analysis: the study's results.
-        facts: what they do not contain.
-    """
+    """Render the card as Markdown with the metadata that the Hugging Face hub reads."""
     import yaml
 
     table, score = analysis.table, _get_own_score(analysis, facts)

@@ -27,7 +27,6 @@ class ComparisonResult:
     """The comparisons of a table of scores. A terminal and a notebook show them as one sentence, one table and a line.
 
     Attributes:
-        scores: the scores.
         settings: level, correction, margin and further tests.
         comparisons: comparisons in order of baselines, then of systems, as in the table.
         ranks: rank intervals and groups of the complete systems; empty if there are fewer than three.

@@ -52,14 +52,7 @@ _SCORING = " Role scorer: the difficulty model{seed}; it only computes difficult
 
 
 class Fold(NamedTuple):
-    """One heading with its tables, notes and figures.
-
-    Attributes:
-        title: the heading.
-        sections: tables.
-        notes: lines below the heading.
-        figures: names of figures.
-    """
+    """One heading with its tables, notes and figures."""
 
     title: str
     sections: Sequence[Section]

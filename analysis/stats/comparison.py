@@ -194,8 +194,6 @@ class ComparisonFamily:
     """Comparisons that are corrected together.
 
     Attributes:
-        name: name of the family.
-        task: task of the study.
         metric: metric of all comparisons, unless `metrics` is given.
         pairs: system, baseline and differences (seeds, queries) of each comparison. All comparisons by one metric have
             the same queries. Differences are None where a side is incomplete; such a comparison still counts in the
@@ -222,10 +220,6 @@ class ComparisonFamily:
 
 def compare_family(family: ComparisonFamily, settings: ComparisonSettings) -> list[Comparison]:
     """Compare every pair of a family and return the comparisons in the family's order.
-
-    Args:
-        family: comparisons that are corrected together.
-        settings: level, correction, margin and further tests.
 
     Example:
         >>> import numpy as np

@@ -41,9 +41,7 @@ class OutlyingRun(NamedTuple):
     """One run with a mean far from those of its system's other seeds.
 
     Attributes:
-        system: name of the system.
         seed: its seed; `find_outlying_runs` knows the index alone.
-        mean: mean of the run.
         others: smallest and largest mean of the system's other runs that are not outlying.
         is_worse: True if the run is worse than these, so that it looks collapsed. If it is better, they may have
             collapsed.

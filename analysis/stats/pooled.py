@@ -159,14 +159,7 @@ def pool_family(
     metrics: Sequence[str],
     shared_beginnings: Collection[Pair] = (),
 ) -> dict[int, tuple[Estimate, SeedPool]]:
-    """Return estimate and pool of every comparison of a family that can be pooled, by its place.
-
-    Args:
-        anovas: mean squares of each comparison, see `group_comparable`.
-        pairs: system and baseline of each comparison.
-        metrics: metric of each comparison.
-        shared_beginnings: see `compute_pooled_df`.
-    """
+    """Return estimate and pool of every comparison of a family that can be pooled, by its place."""
     found: dict[int, tuple[Estimate, SeedPool]] = {}
     for group in group_comparable(anovas, metrics):
         own = [pairs[place] for place in group]

@@ -1,4 +1,7 @@
-"""Power of a comparison: its minimum detectable effect, and the number of queries that it needs."""
+"""Power of a comparison: its minimum detectable effect, and the seeds and queries that it needs.
+
+A level is that of one comparison, after correction. Differences are in units of the metric.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -40,8 +43,6 @@ class SampleSize(NamedTuple):
     """Seeds and queries of a study, and what one of its systems costs.
 
     Attributes:
-        seeds: number of seeds.
-        queries: number of queries.
         seconds: seconds to train one system with all seeds and to score all queries.
     """
 
@@ -89,13 +90,6 @@ def minimum_detectable_effect(estimate: Estimate, level: float) -> float | None:
 def compute_power(variance: DifferenceVariance, difference: float, seeds: int, queries: int, level: float) -> float:
     """Return the probability that a two-sided test over seeds and queries finds a true difference.
 
-    Args:
-        variance: variances of the paired difference.
-        difference: true difference, in units of the metric.
-        seeds: number of seeds.
-        queries: number of queries.
-        level: significance level of one comparison, after correction.
-
     Returns:
         The power. 1 if there is no spread, and 0 if the level is out of reach.
 
@@ -114,12 +108,6 @@ def compute_power(variance: DifferenceVariance, difference: float, seeds: int, q
 
 def required_queries(variance: DifferenceVariance, difference: float, seeds: int, level: float) -> int | None:
     """Return the number of queries that finds a true difference with 80 % power and this number of seeds.
-
-    Args:
-        variance: variances of the paired difference.
-        difference: true difference, in units of the metric.
-        seeds: number of seeds.
-        level: significance level of one comparison, after correction.
 
     Returns:
         None if no number suffices: the variance between seeds is too large, and more queries do not reduce it.
@@ -144,13 +132,6 @@ def find_cheapest_size(
     variance: DifferenceVariance, difference: float, level: float, train_seconds: float, query_seconds: float
 ) -> SampleSize | None:
     """Return the seeds and queries that find a true difference with 80 % power at the least cost.
-
-    Args:
-        variance: variances of the paired difference.
-        difference: true difference, in units of the metric.
-        level: significance level of one comparison, after correction.
-        train_seconds: seconds to train one run, above 0.
-        query_seconds: seconds to score one query with one run, above 0.
 
     Returns:
         The cheapest numbers, with fewer seeds where two cost the same. None if a thousand seeds do not suffice.

@@ -25,7 +25,6 @@ class SuiteComparison:
     """A comparison of one study, corrected for the comparisons of all studies of the suite.
 
     Attributes:
-        study: key of the study.
         comparison: the comparison, corrected within the study.
         comparisons: number of comparisons of the suite.
         interval: confidence interval of the difference, simultaneous for the suite. None in a sequential study, where
@@ -52,8 +51,6 @@ class AverageComparison:
 
     Attributes:
         labels: labels on the other axes.
-        system: system that is compared.
-        baseline: system that it is compared with.
         columns: number of columns, such as tasks.
         difference: average difference. None if it is not tested.
         gain: difference relative to the average of the baseline, positive if the system is better. None without a
@@ -88,14 +85,7 @@ class AverageComparison:
 
 @dataclass(frozen=True)
 class SuiteData:
-    """Everything that the joint report shows.
-
-    Attributes:
-        results: results of the suite.
-        reports: report of each study by key.
-        comparisons: comparisons of the studies, corrected for all of them.
-        averages: averages over the columns.
-    """
+    """Everything that the joint report shows."""
 
     results: SuiteResults
     reports: dict[str, ReportData]
@@ -179,7 +169,8 @@ def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     for (key, c), p in zip(known, adjusted, strict=False):
         # corrected within the study already; where that gives 1, it is also 1 over the suite
         equivalence_p = None if c.equivalence_p is None else min(1.0, c.equivalence_p / c.comparisons * len(adjusted))
-        verdict = decide_verdict(_get_gain(c), p, equivalence_p, plan.alpha, c.verdict == "all values are equal")
+        gain = _get_gain(c.difference, c.metric)
+        verdict = decide_verdict(gain, p, equivalence_p, plan.alpha, c.verdict == "all values are equal")
         estimate = None if c.looks else c.estimate
         interval = estimate.confidence_interval(1 - plan.alpha / len(adjusted)) if estimate else None
         is_late = plan.get_study(key).is_late
@@ -198,10 +189,10 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
     ]
     averages = [_average_row(plan, group, reports, pair, len(declared)) for group, pair in declared]
     adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], plan.correction)
-    lower_is_better = find_common_metric(reports.values()) in LOWER_IS_BETTER
+    metric = find_common_metric(reports.values())
     corrected = []
     for each, p in zip(averages, adjusted, strict=True):
-        gain = -each.difference if each.difference is not None and lower_is_better else each.difference
+        gain = _get_gain(each.difference, metric)
         verdict = decide_verdict(gain, p, each.equivalence_p, plan.alpha, each.verdict == "all values are equal")
         corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
     return corrected
@@ -219,8 +210,9 @@ def has_one_protocol(reports: Iterable[ReportData]) -> bool:
     return len({(plan.is_reranking, plan.first_stage and plan.first_stage.depth) for plan in plans}) < 2
 
 
-def _get_gain(c: Comparison) -> float | None:
-    return -c.difference if c.difference is not None and c.metric in LOWER_IS_BETTER else c.difference
+def _get_gain(difference: float | None, metric: str | None) -> float | None:
+    """Return a difference with the sign such that more is better."""
+    return -difference if difference is not None and metric in LOWER_IS_BETTER else difference
 
 
 def _average_row(

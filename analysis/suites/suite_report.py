@@ -19,14 +19,7 @@ from trainables.utils.errors import UserError
 
 @dataclass(frozen=True)
 class SuiteReport:
-    """The written joint report. A notebook shows it as its tables.
-
-    Attributes:
-        folder: folder of the report.
-        files: names of the files in it.
-        text: text for the terminal.
-        data: the data of the report.
-    """
+    """The written joint report. A notebook shows it as its tables."""
 
     folder: Path
     files: list[str]
@@ -47,10 +40,6 @@ class SuiteReport:
 
 def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
     """Analyse a suite and write the files of the joint report, each of them completely or not at all.
-
-    Args:
-        results: a suite.
-        folder: folder of the report; it is created.
 
     Raises:
         UserError: if no study has results, runs cannot be compared, a file is in the place of the folder, or the folder

@@ -20,8 +20,6 @@ class SuiteResults:
     """The results of a suite.
 
     Attributes:
-        plan: plan of the suite.
-        plan_hash: hash of the plan.
         studies: results of each study by key, in the order of the plan. Studies without results are absent.
         folder: folder of the suite; None if they were read from a server.
     """

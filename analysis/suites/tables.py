@@ -89,16 +89,16 @@ def build_score_section(data: SuiteData, group: list[PlannedStudy], split: str) 
     plan, rows, present = data.plan, _index_rows(data, group), _list_reports(data, group)
     metric, first = find_common_metric(present), next(iter(_list_baselines(present)), "")
     has_average = len(group) > 1 and metric is not None and has_one_protocol(present)
-    averages = {
-        name: _average([_get_mean(own.get(name), split) for own in rows]) if has_average else None
-        for name in _list_systems(present)
-    }
-    cells = []
+    averages, cells = dict[str, float | None](), list[list[str]]()
+    for name in _list_systems(present):
+        scores = [score for own in rows if (score := _get_score(own.get(name), split))]
+        is_known = has_average and len(scores) == len(rows)
+        averages[name] = sum(score[0] for score in scores) / len(rows) if is_known else None
     for name, average in averages.items():
         cells.append([name, *(_format_cell(own.get(name), split) for own in rows)])
         if has_average:
             gain = _compute_gain(average, averages.get(first), metric)
-            cells[-1] += [_NOTHING if average is None else f"{average:.4f}", _format_percent(gain)]
+            cells[-1] += [_NOTHING if average is None else f"{average:.4f}", _format_gain(gain)]
     header = ["system", *(_title_column(data, study, metric) for study in group)]
     header += ["average", "gain"] if has_average else []
     legend = f"Mean ± standard deviation over seeds{f' of {metric}' if metric else ''}. "
@@ -172,16 +172,6 @@ def _get_score(row: SystemRow | None, split: str) -> Score | None:
     return None if row is None else row.test if split == "test" else row.dev
 
 
-def _get_mean(row: SystemRow | None, split: str) -> float | None:
-    score = _get_score(row, split)
-    return None if score is None else score[0]
-
-
-def _average(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
-
-
 def _format_cell(row: SystemRow | None, split: str) -> str:
     score = _get_score(row, split)
     if score is None:
@@ -196,7 +186,7 @@ def _compute_gain(value: float | None, base: float | None, metric: str | None) -
     return 100 * (value - base) / abs(base) * (-1 if metric in LOWER_IS_BETTER else 1)
 
 
-def _format_percent(value: float | None) -> str:
+def _format_gain(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:+.2f} %"
 
 

@@ -34,7 +34,6 @@ class SystemRow:
     """One system in the main table.
 
     Attributes:
-        system: name of the system.
         configuration: id of its chosen configuration.
         strength: strength of the smoothing.
         switch: switch point of the schedule.

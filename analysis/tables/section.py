@@ -15,7 +15,6 @@ class Section(NamedTuple):
     """One table of the report.
 
     Attributes:
-        title: title of the table.
         header: titles of the columns.
         rows: cells as plain text.
         legend: description of the columns.

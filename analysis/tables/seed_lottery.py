@@ -22,13 +22,7 @@ _TENTH = 0.1
 def build_lottery_section(
     plan: Plan, chosen: Mapping[str, Configuration | None], outlying: Sequence[OutlyingRun]
 ) -> Section | None:
-    """Build the table; None if no run looks collapsed, or the first sanity baseline of the plan has no score.
-
-    Args:
-        plan: plan of the study.
-        chosen: configuration of each system.
-        outlying: runs that are far from their system's other seeds.
-    """
+    """Build the table; None if no run looks collapsed, or the first sanity baseline of the plan has no score."""
     systems = list(dict.fromkeys(run.system for run in outlying if run.is_worse))
     bar = next((family.comparisons[0][1] for family in plan.families if family.name == "sanity"), None)
     level = _average_seeds(plan, chosen[bar], (None,)) if bar else None
@@ -53,10 +47,6 @@ def build_lottery_section(
 
 def estimate_probability(count: int, number: int) -> tuple[float, float]:
     """Return the exact 95 % interval of a probability (Clopper and Pearson 1934).
-
-    Args:
-        count: how often it happened.
-        number: how often it could have happened.
 
     Example:
         >>> [round(bound, 2) for bound in estimate_probability(2, 10)]

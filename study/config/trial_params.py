@@ -12,7 +12,7 @@ from pydantic import ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from search_spaces.curriculum_params import PARAM_NAMES
-from search_spaces.space import Grid, Params, SystemSpace, collect_values
+from search_spaces.space import Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
@@ -141,9 +141,6 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
     smoothing = {name: (values[name],) if name in values else grid for name, grid in space.smoothing_grid.items()}
     curriculum = {name: (values[name],) if name in values else grid for name, grid in space.curriculum_grid.items()}
     named = {name: (values[name],) for name in study.search.optimisation_params if name in values}
-    optimisation = _order_grid(study, {**space.optimisation_grid, **named})
+    grid = {**space.optimisation_grid, **named}
+    optimisation = {name: grid[name] for name in study.search.optimisation_params if name in grid}
     return replace(space, smoothing_grid=smoothing, optimisation_grid=optimisation, curriculum_grid=curriculum)
-
-
-def _order_grid(study: Study, grid: Grid) -> Grid:
-    return {name: grid[name] for name in study.search.optimisation_params if name in grid}

@@ -81,16 +81,12 @@ def _find_length_errors(training: BaseTrainingSettings) -> Iterator[ConfigError]
         yield "training.instances", training.instances, f"at most {MAX_COUNT}", ("training.epochs",)
     batches, rest = divmod(training.instances, training.batch_size)
     if rest or not batches:
-        works = _round_to_multiple(training.instances, training.batch_size)
+        works = max(1, (training.instances + training.batch_size // 2) // training.batch_size) * training.batch_size
         expected = f"a positive multiple of training.batch_size = {training.batch_size}; {works} works"
         yield "training.instances", training.instances, expected, ("training.batch_size",)
     if training.evaluations > batches:
         expected = f"at most one for each of the {batches} batches"
         yield "training.evaluations", training.evaluations, expected, ("training.instances", "training.batch_size")
-
-
-def _round_to_multiple(value: int, step: int) -> int:
-    return max(1, (value + step // 2) // step) * step
 
 
 def _find_curriculum_errors(study: Study) -> Iterator[ConfigError]:

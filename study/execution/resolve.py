@@ -20,11 +20,6 @@ def resolve_study(
 ) -> tuple[Study, ResolvedInputs, PreparedData]:
     """Resolve the settings of a study and prepare its data if necessary.
 
-    Args:
-        study: the study as the command line describes it.
-        cluster: address of the cluster that this process is connected to, or None for this machine.
-        log: called with a line for each step.
-
     Returns:
         The study with resolved training settings, its resolved inputs, and its prepared data.
 

@@ -63,9 +63,6 @@ class RemoteRecords:
         This is the plan, if it is newer than the folder's, the query attributes and the plan of the suite, if the
         folder has none, and all evaluations that are not finished in the folder. A damaged record counts as none.
 
-        Args:
-            study: name of the study.
-
         Returns:
             The ids of the downloaded runs, sorted.
 

@@ -19,13 +19,7 @@ from trainables.utils.errors import UserError
 
 
 class ChosenRun(NamedTuple):
-    """A tested run of a chosen configuration.
-
-    Attributes:
-        system: name of the system.
-        specification: specification of the run.
-        summary: summary of its records.
-    """
+    """A tested run of a chosen configuration."""
 
     system: str
     specification: RunSpec
@@ -92,11 +86,6 @@ def select_run(study: Study, runs: Sequence[ChosenRun], seed: int | None) -> Cho
 
 def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) -> TrialSpec:
     """Return the trial that trains a run, on this machine.
-
-    Args:
-        study: the study.
-        specification: the run.
-        is_scorer: True for the run that computes difficulty scores for others.
 
     Raises:
         UserError: the study names another model than the run had.

@@ -63,15 +63,6 @@ def export_system(
     A model of an ensemble is in the folder `seed-<seed>`, and `ensemble.json` lists these folders. Each model is loaded
     as a user loads it, and must give the scores of the study. Nothing is written if it does not.
 
-    Args:
-        study: the study.
-        system: name of the system.
-        folder: folder to write, which must not exist.
-        command: command for the card.
-        log: called with a line for each step that takes time.
-        seed: seed of the model. If None, the best on the dev split.
-        average: True for the models of all seeds.
-
     Raises:
         UserError: the study has no such results, the folder exists, or the weights or the data of a run are gone.
         MachineError: a written model does not give the scores of the study.

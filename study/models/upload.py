@@ -63,11 +63,6 @@ def check_tracking(study: Study) -> None:
 def log_artifacts(study: Study, runs: Sequence[ChosenRun], folders: Sequence[Path]) -> str:
     """Log each model as an artifact of type "model" in the W&B run that trained it.
 
-    Args:
-        study: the study, which tracks online and has its runs on the server.
-        runs: the runs of the models.
-        folders: folder of each model.
-
     Returns:
         The names of the artifacts.
 

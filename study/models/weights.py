@@ -24,12 +24,6 @@ def load_final_weights(study: Study, run: ChosenRun, trial: TrialSpec, log: Call
 
     If they are neither in the study's folder nor in the cache, the run is trained again, which gives the same bits.
 
-    Args:
-        study: the study.
-        run: the run.
-        trial: its trial, with prepared data.
-        log: called with a line for each step that takes time, and for each damaged file.
-
     Raises:
         UserError: the weights are gone, and this machine would train others.
         MachineError: the weights are not those that the record names.

@@ -131,7 +131,6 @@ class RegisteredPlan(NamedTuple):
 
     Attributes:
         document: the plan, as it is stored.
-        hash: hash of the plan.
         changes: settings and data that differ from the version before, as text. Empty if the plan is no new version.
     """
 

@@ -15,7 +15,6 @@ class SystemRuns(NamedTuple):
     """Runs of one system.
 
     Attributes:
-        system: its name.
         configurations: configurations that are run in the search.
         seeds: runs of each of these configurations.
         confirmed: configurations that are run with fresh seeds, at most: the winner, and its default where the study

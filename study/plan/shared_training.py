@@ -29,11 +29,6 @@ class Bounds(NamedTuple):
 def count_distinct_instances(variants: Iterable[BaseSmoothing], total: int, batch_size: int) -> int:
     """Return the instances that one seed of these variants trains, with equal first segments trained once.
 
-    Args:
-        variants: the smoothing settings of the runs.
-        total: instances of one run.
-        batch_size: instances per batch.
-
     Example:
         >>> from search_spaces.study_type import get_study_type
         >>> study_type = get_study_type("cross-encoder")

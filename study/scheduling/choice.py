@@ -43,13 +43,6 @@ def extrapolate_mean(
 
     The estimate adds the mean difference between all seeds and the first seeds of the complete configurations.
 
-    Args:
-        item: the pruned configuration.
-        seeds: number of seeds that it got.
-        complete: configurations that have all their seeds.
-        store: the run records.
-        metric: name of the metric.
-
     Returns:
         The estimated mean, or None if one of its runs is not finished.
     """

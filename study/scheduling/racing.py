@@ -28,9 +28,6 @@ configurations.
 def count_interim_tests(seeds: int) -> int:
     """Return the number of interim tests of a race: one after each round except the last.
 
-    Args:
-        seeds: seeds of a complete configuration.
-
     Example:
         >>> count_interim_tests(5), count_interim_tests(3)
         (2, 0)

@@ -44,7 +44,6 @@ class SuiteStudy(NamedTuple):
     Attributes:
         key: name of the study within the suite, also of its folder.
         labels: label of the study on each axis.
-        study: the study.
     """
 
     key: str
@@ -56,13 +55,11 @@ class Suite(NamedTuple):
     """Several studies that run as one.
 
     Attributes:
-        name: name of the suite.
         folder: absolute folder of the results.
         columns: axis of the columns of the report.
         axes: labels of each axis, in the order of the file.
         planned: all studies of the file, in the order in which they run. In those that are not selected, environment
             variables that are not set are left as they are written.
-        studies: the selected studies.
         published: published results, or None.
         expected: needs of the suite.
     """

@@ -103,10 +103,6 @@ class SingleConfigurationScheduler(BaseScheduler):
 def run_configuration(study: Study, parameters: Mapping[str, str]) -> None:
     """Run one configuration, with or without the agent of a W&B sweep, and print its result.
 
-    Args:
-        study: the study as the command line describes it.
-        parameters: `variant` and hyperparameters by name, as text.
-
     Raises:
         UserError: there is no such configuration, or the study's inputs are not what it says.
         IncompleteError: a seed failed.

@@ -91,11 +91,6 @@ class _Sweep(NamedTuple):
 def export_sweeps(study: Study, source: StudyReference, folder: Path) -> list[Path]:
     """Write the sweeps of a study to a folder, replacing earlier ones, and return the paths of the YAML files.
 
-    Args:
-        study: the study; its searches are exported.
-        source: the study as commands name it.
-        folder: created if necessary.
-
     Raises:
         UserError: the study has nothing to search, the folder cannot be written, or it has somebody else's file of the
             name of a sweep.

@@ -29,10 +29,6 @@ REPORT = "report"
 def build_workspace(study: Study, entity: str = "") -> ws.Workspace:
     """Return the dashboard of a study as a workspace.
 
-    Args:
-        study: its project, name, metric, variants and search determine the panels.
-        entity: user or team that owns the project. Default: none.
-
     Example:
         >>> from study.config.loader import load_study
         >>> build_workspace(load_study("quick")).name
@@ -65,10 +61,6 @@ def as_json(workspace: ws.Workspace) -> dict[str, Any]:
 
 def save_workspace(study: Study, entity: str | None = None) -> str:
     """Save the study's dashboard on the W&B server, replacing the previous one, and return its URL.
-
-    Args:
-        study: the study; its project must exist on the server.
-        entity: user or team that owns the project. If None, the default of the API key.
 
     Raises:
         UserError: there is no API key, the server refuses it, or the project does not exist.

@@ -15,11 +15,6 @@ def write_query_attributes(study: Study, resolved: ResolvedInputs, scorer_id: st
 
     The file has the columns `split` and `query_id` and one for each attribute. An attribute that the trainable no
     longer provides keeps its previous values.
-
-    Args:
-        study: the study, its task without paths.
-        resolved: its data and the models and files of its difficulty scores.
-        scorer_id: id of the scoring run, for the difficulty scores that need a model.
     """
     attributes = study.study_type.trainable.data_backend.compute_query_attributes(study, resolved, scorer_id)
     if attributes is None:

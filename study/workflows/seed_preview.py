@@ -25,10 +25,6 @@ def list_seed_numbers(study: Study) -> list[int]:
 def build_seed_rows(study: Study, cost: Cost | None) -> list[dict[str, Any]]:
     """Return the cost of a confirmation with each of several numbers of fresh seeds.
 
-    Args:
-        study: the study.
-        cost: seconds of the parts of a study; None if they are not known.
-
     Returns:
         Rows with seeds; trainings, at most (the default of a system may win); and trial_hours of these trainings and
             the tests, None without a cost. Empty if the study chooses nothing, so that its own seeds are as good.

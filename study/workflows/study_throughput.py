@@ -23,11 +23,6 @@ def measure_study_throughput(
 
     The runs are Ray tasks with the resources of a trial: on the study's cluster, or on this machine if there is none.
 
-    Args:
-        study: the study as the command line describes it.
-        log: called with a line for each step.
-        seconds: seconds of training.
-
     Returns:
         The throughput of each of these runs. For its units see `Throughput`.
 

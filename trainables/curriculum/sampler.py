@@ -27,11 +27,6 @@ class Curriculum(NamedTuple):
 class CurriculumSampler:
     """Decides which training queries the batches of a run may contain.
 
-    Args:
-        curriculum: settings and difficulty scores.
-        seed: seed of the run.
-        steps: number of steps of the whole training.
-
     Example:
         >>> settings = CurriculumSettings(pacing="linear", score="turns", delta=0.5, duration=1.0)
         >>> difficulty = np.array([4.0, 1.0, 3.0, 2.0])

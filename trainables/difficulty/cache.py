@@ -64,13 +64,7 @@ def get_difficulty_path(
 
 
 def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest: str) -> pd.DataFrame | None:
-    """Return the stored table of a score with columns split, query_id and difficulty, or None.
-
-    Args:
-        folder: Folder of the prepared task.
-        curriculum: Settings that contain the score and its inputs.
-        model_digest: Digest of the model.
-    """
+    """Return the stored table of a score with columns split, query_id and difficulty, or None."""
     paths = [get_difficulty_path(folder, curriculum, model_digest)]
     if DIFFICULTY_SCORES[curriculum.score].needs == "scorer":
         paths.append(get_difficulty_path(folder, curriculum, model_digest, "test"))
@@ -80,11 +74,6 @@ def read_difficulties(folder: Path, curriculum: CurriculumSettings, model_digest
 
 def load_training_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Callable[[], None]) -> Floats:
     """Return the difficulties of the training queries, computing them if necessary.
-
-    Args:
-        trial: A trial with a curriculum.
-        prepared: Prepared data of its task.
-        on_wait: Called repeatedly while another process computes them.
 
     Returns:
         Difficulties of shape (training queries,), in the order of the candidates. They are all 0 if the score is
@@ -107,11 +96,6 @@ def ensure_difficulties(trial: TrialSpec, prepared: RankingDataset, on_wait: Cal
     """Compute the difficulties that a trial's curriculum needs, unless they exist.
 
     If another process is computing them, wait for it.
-
-    Args:
-        trial: Any trial.
-        prepared: Prepared data of its task.
-        on_wait: Called repeatedly while another process computes them.
 
     Raises:
         MissingDifficultyScoresError: If the scoring run must compute them and has not done so.

@@ -36,13 +36,7 @@ class DifficultyInputs(NamedTuple):
 
 
 def build_difficulty_inputs(prepared: RankingDataset, split: str, words: DifficultyWords = "plain") -> DifficultyInputs:
-    """Return the inputs of a split, in the order of its candidates.
-
-    Args:
-        prepared: Prepared data of the task.
-        split: Name of the split.
-        words: Words of a text.
-    """
+    """Return the inputs of a split, in the order of its candidates."""
     table = prepared.read_candidates(split)
     relevant = table["relevant"].to_numpy(np.int64)
     rows = QueryGroups.from_relevant(relevant)

@@ -50,10 +50,6 @@ def sigma_sm(inputs: DifficultyInputs, vectors: WordVectors) -> Floats:
     The mean is over all pairs of one of the context's last 20 words and one of the response's first 20 words. Words
     without a vector are left out. If one side has no word with a vector, the mean is 0.
 
-    Args:
-        inputs: Texts of a split.
-        vectors: Word vectors.
-
     Returns:
         Difficulties of shape (queries,).
     """
@@ -120,10 +116,6 @@ def ap_bm25(inputs: DifficultyInputs, settings: SamplerSettings) -> Floats:
 
     A query is easy if BM25 ranks its relevant documents first (Penha and Hauff 2020, footnote 6). The BM25 scores are
     those of `sigma_bm25`. Ties count at their expectation.
-
-    Args:
-        inputs: Texts of a split.
-        settings: Settings of BM25.
 
     Returns:
         Difficulties of shape (queries,).

@@ -94,10 +94,6 @@ def _read_rows(path: Path, count: int, dimension: int, words: set[str]) -> dict[
 def average_rows(groups: Sequence[Sequence[int]], rows: Floats) -> Floats:
     """Return the mean row of each group.
 
-    Args:
-        groups: Row numbers of each group.
-        rows: Array of shape (rows, dimension).
-
     Returns:
         Means of shape (groups, dimension). The mean of an empty group is 0.
 
@@ -132,9 +128,6 @@ def load_vectors_from_model(folder: Path) -> WordVectors:
 
     The vector of a word is the mean of the embeddings of its word pieces. Pieces that the tokenizer does not know are
     left out.
-
-    Args:
-        folder: Folder of the model.
 
     Raises:
         UserError: If the model's file does not contain exactly one tensor of such embeddings.

@@ -36,12 +36,7 @@ _EXPECTED = (
 
 
 class Separator(NamedTuple):
-    """Tokens between query and document.
-
-    Attributes:
-        token: their id.
-        length: their number.
-    """
+    """Tokens between query and document."""
 
     token: int
     length: int

@@ -35,10 +35,6 @@ def can_smooth(loss: str, distribution: str) -> bool:
 def make_variant_name(loss: str, smoothing: str) -> str:
     """Return the name of a variant.
 
-    Args:
-        loss: name of the loss.
-        smoothing: name of the smoothing.
-
     Example:
         >>> [make_variant_name("lce", name) for name in ("T-WSLS", "BERT")], make_variant_name("cross_entropy", "LS")
         (['LCE-T-WSLS', 'LCE'], 'LS')

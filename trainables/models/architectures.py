@@ -167,11 +167,6 @@ def get_architecture(model_type: str | None) -> Architecture:
 def require_separate_layers(model_type: str, key: str, n_layers: int) -> None:
     """Raise an error if some layers are to be treated differently from others with which they share their weights.
 
-    Args:
-        model_type: a known type.
-        key: name of the setting.
-        n_layers: value of the setting.
-
     Raises:
         UserError: if the layers of the type share their weights.
     """

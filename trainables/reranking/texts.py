@@ -32,7 +32,6 @@ class Text(NamedTuple):
 
     Attributes:
         location: where it was read, for error messages.
-        id: its id.
         text: its text, which may be empty.
     """
 

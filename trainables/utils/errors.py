@@ -46,9 +46,6 @@ class CollectedUserError(UserError):
 
     The message has one line for each of the first ten errors, then the number of further ones.
 
-    Args:
-        errors: the errors, in the order in which they are listed.
-
     Example:
         >>> print(CollectedUserError([UserError("seeds", [], "a seed"), UserError("epochs", 0, "a number above 0")]))
         seeds: []; expected a seed

@@ -20,10 +20,6 @@ LOADED: dict[str, None] = {}
 def load_plugins(modules: Iterable[str], place: str = "plugins") -> None:
     """Import plug-ins.
 
-    Args:
-        modules: names of modules.
-        place: place of the names, for messages.
-
     Raises:
         UserError: if a module cannot be imported or registers something that is wrong.
     """
