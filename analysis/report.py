@@ -48,7 +48,6 @@ class Report:
     """The written report. A notebook shows it as its tables.
 
     Attributes:
-        files: names of the files in it.
         text: text for the terminal: the conclusion, the main table, what was tested, and the path of the page.
         analysis: the data of the report.
     """

@@ -47,7 +47,6 @@ class SystemSpace:
     """Search space of a system: its smoothing, its curriculum and the searched optimisation.
 
     Attributes:
-        variant: its smoothing.
         smoothing_defaults: hyperparameters of the smoothing, except those of its schedule, and their default values.
         smoothing_grid: values of every smoothing hyperparameter, by name.
         optimisation_grid: values of the training settings that are searched, by name.

@@ -25,7 +25,6 @@ class EqualRankers:
 
     Attributes:
         rates: share of the pairs of seeds that it calls different, by system.
-        pairs: number of pairs of seeds, of all systems.
         rate: share of all of them.
         distance: median distance between the means of two seeds.
         curve: the share for random parts of the queries, by their number; the last is that of all queries.

@@ -11,10 +11,11 @@ from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results
 from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 from records.plan import Plan
+from trainables.metrics import get_measure
 from trainables.utils.errors import UserError
 
-_RANKING_METRICS = ("R10@1", "MRR", "nDCG@10", "position")
-"""Metrics of rankings that a study's scores are enough for, in addition to those that its plan names."""
+_RANKING_METRICS = ("MRR", "nDCG@10", "position")
+"""Metrics of any number of candidates, in addition to those that the plan names."""
 
 TASKS = {
     "conversations": "smoothing-ubuntu-bm25",
@@ -28,7 +29,6 @@ class PilotMetric(NamedTuple):
     """One metric of a pilot.
 
     Attributes:
-        name: name of the metric.
         gain: size of the difference that makes metrics comparable, see `StudyPilot`.
         components: variance components of its test scores.
     """
@@ -100,11 +100,6 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
 def make_table_pilot(table: ScoreTable, where: str, metric: str = "") -> StudyPilot:
     """Return what a table of scores says about the size of a study. A note names the systems that are not used.
 
-    Args:
-        table: scores of the pilot.
-        where: name of the pilot in errors.
-        metric: metric of the scores; empty if it is not known.
-
     Raises:
         UserError: if there are fewer than two systems, seeds or queries, or if the systems differ by the same
             everywhere.
@@ -154,8 +149,10 @@ def estimate_test_components(
 def _measure_metrics(
     plan: Plan, chosen: Mapping[str, Configuration | None], gain_of: tuple[str, str]
 ) -> list[PilotMetric]:
+    others = [] if plan.is_correlation else _RANKING_METRICS
+    allowed = [name for name in others if not plan.first_stage or get_measure(name).allows_unretrieved]
     found = []
-    for name in dict.fromkeys([plan.metric, *plan.metrics, *(() if plan.is_correlation else _RANKING_METRICS)]):
+    for name in dict.fromkeys([plan.metric, *plan.metrics, *allowed]):
         means = [
             mean_and_std(c.evaluate_queries(plan, "test", name)) if (c := chosen[own]) else None for own in gain_of
         ]

@@ -21,8 +21,6 @@ class Configuration:
     """All runs of one setting.
 
     Attributes:
-        strength: strength of the smoothing.
-        switch: switch point of the schedule.
         runs: runs by seed, or under None for a system without seeds, such as BM25.
         other_settings: the other hyperparameters in which the system's configurations differ, and their values.
         pruned: True if racing gave it no more seeds. Its missing seeds are no fault, and it is never chosen.

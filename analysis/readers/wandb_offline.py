@@ -29,7 +29,6 @@ class StagedFile:
     """A file of an artifact.
 
     Attributes:
-        path: path of the file in the artifact.
         staged: name of its copy in the staging folder.
         digest: its MD5 in base64.
     """

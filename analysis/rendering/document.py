@@ -32,7 +32,6 @@ class Document:
     Attributes:
         title: title of the report; empty for the comparisons of a table of scores.
         warnings: what must be known before a verdict is believed, below the first table.
-        folds: headings with their tables.
         plan: the plan; None for the comparisons of a table of scores.
         caution: what the scores cannot be compared with, for the captions in a paper.
         links: address by text of a cell.

@@ -24,8 +24,6 @@ class ModelFacts:
     Attributes:
         seeds: seeds of the models: one, or those of an ensemble.
         folders: folders of the models of an ensemble; empty for one model.
-        task: task by its name on the hub.
-        tags: tags for the hub.
         library_class: class of sentence-transformers that loads it: CrossEncoder or SentenceTransformer.
         transformers_class: class of transformers that loads it.
         is_whole: True if that class loads the whole model, not its encoder alone.
@@ -35,12 +33,10 @@ class ModelFacts:
         sources: papers and collections that the data and the method come from.
         example: some pairs of texts of the test split.
         check: how far its scores are from those of the study.
-        base: name of the pretrained model.
         base_id: its id on the hub; None if it has none.
         licence: licence of the pretrained model; None if its files do not say.
         settings: settings of the run in words, by name.
         versions: versions of the libraries of the run, by name.
-        command: command that wrote the model.
     """
 
     system: str

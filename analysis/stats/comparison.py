@@ -102,8 +102,6 @@ class Comparison:
         family: name of the family that it is corrected with.
         task: task of the family.
         metric: metric of the difference.
-        system: system that is compared.
-        baseline: system that it is compared with.
         comparisons: number of comparisons in the family.
         difference: mean of the system minus mean of the baseline.
         target: population that the headline test generalises to: both, or what the data has.

@@ -50,8 +50,6 @@ class AverageComparison:
     """The average of a difference over the columns of a suite.
 
     Attributes:
-        labels: labels on the other axes.
-        columns: number of columns, such as tasks.
         difference: average difference. None if it is not tested.
         gain: difference relative to the average of the baseline, positive if the system is better. None without a
             difference.
@@ -59,7 +57,6 @@ class AverageComparison:
         test: the test, uncorrected.
         interval: confidence interval of the difference, simultaneous for all averages.
         comparisons: number of averages that were declared.
-        p: corrected p-value.
         equivalence_p: p-value of the equivalence test, by Bonferroni over the averages. None if there is no margin.
         verdict: verdict at these p-values.
         refusal: why there is no test; empty if there is one.

@@ -35,8 +35,6 @@ class SystemRow:
 
     Attributes:
         configuration: id of its chosen configuration.
-        strength: strength of the smoothing.
-        switch: switch point of the schedule.
         settings: the other hyperparameters in which the system's configurations differ, in words.
         dev: mean and sample standard deviation over seeds on the search split. None if incomplete.
         test: mean and sample standard deviation over seeds on the test split. None if incomplete.

@@ -15,7 +15,6 @@ class Section(NamedTuple):
     """One table of the report.
 
     Attributes:
-        header: titles of the columns.
         rows: cells as plain text.
         legend: description of the columns.
         is_wide: True if the table does not fit on an upright page.

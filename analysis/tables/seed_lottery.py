@@ -30,12 +30,14 @@ def build_lottery_section(
         level = _average_seeds(plan, chosen[bar], plan.get_seeds("test"))
     if not systems or level is None or not len(level):
         return None
+    from scipy import stats
+
     sign, rows = (-1 if plan.metric in LOWER_IS_BETTER else 1), list[list[str]]()
     for name in systems:
         means = _average_seeds(plan, chosen[name], plan.get_seeds("test"))
         quantiles = [sign * value for value in np.quantile(sign * means, (0, _TENTH, 0.5))]
         worse = int((sign * means < sign * level.mean()).sum())
-        low, high = estimate_probability(worse, len(means))
+        low, high = stats.binomtest(worse, len(means)).proportion_ci(0.95, "exact")
         rows.append(
             [name, *(f"{value:.4f}" for value in quantiles), f"{worse} of {len(means)}",
              f"{worse / len(means):.2f} [{low:.2f}, {high:.2f}]"]
@@ -43,19 +45,6 @@ def build_lottery_section(
     header = ["system", "worst seed", "worst tenth", "median", f"worse than {bar}", "fresh seed"]
     legend = _LEGEND.format(metric=plan.metric, bar=bar, level=level.mean())
     return Section("Seeds of systems with a run that looks collapsed", header, rows, legend)
-
-
-def estimate_probability(count: int, number: int) -> tuple[float, float]:
-    """Return the exact 95 % interval of a probability (Clopper and Pearson 1934).
-
-    Example:
-        >>> [round(bound, 2) for bound in estimate_probability(2, 10)]
-        [0.03, 0.56]
-    """
-    from scipy import stats
-
-    low, high = stats.binomtest(count, number).proportion_ci(0.95, "exact")
-    return float(low), float(high)
 
 
 def _average_seeds(plan: Plan, configuration: Configuration | None, seeds: Sequence[int | None]) -> Floats:

@@ -62,7 +62,6 @@ class StratumScore(NamedTuple):
     """A system's metric among the queries of a stratum.
 
     Attributes:
-        queries: number of queries in the stratum.
         value: mean of the system.
         difference: system minus first baseline. None for the baseline itself, and if it is incomplete.
     """

@@ -19,7 +19,6 @@ class StudyTrials:
     """The trials of a study, and what follows when one starts or ends.
 
     Attributes:
-        scheduler: decides which trials run.
         wandb_logger: writes their runs to W&B.
         remote_records: copy of the recorded evaluations; None if the study has none.
         on_trial_start: called before each trial, also when it starts again.

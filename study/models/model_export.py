@@ -118,7 +118,6 @@ class ScoreCheck(NamedTuple):
     """Comparison of the scores of an exported model with those of the study.
 
     Attributes:
-        difference: largest difference of a score.
         spread: standard deviation of the study's scores.
         largest: size of the study's largest score.
         n_pairs: pairs of documents of one query that the study orders.

@@ -25,7 +25,6 @@ class Cost(NamedTuple):
     Attributes:
         fixed: seconds of the start and the evaluations of one run.
         instance: seconds of training per instance.
-        test: seconds of one test evaluation.
         once: seconds for the whole study, in addition to its runs.
         source: origin of the estimate, in words.
 

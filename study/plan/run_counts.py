@@ -20,7 +20,6 @@ class SystemRuns(NamedTuple):
         confirmed: configurations that are run with fresh seeds, at most: the winner, and its default where the study
             chooses.
         fresh_seeds: runs of each of those.
-        tests: test evaluations.
         instances: training instances of one run; None if they are not known yet.
 
     Example:

@@ -60,8 +60,6 @@ class Suite(NamedTuple):
         axes: labels of each axis, in the order of the file.
         planned: all studies of the file, in the order in which they run. In those that are not selected, environment
             variables that are not set are left as they are written.
-        published: published results, or None.
-        expected: needs of the suite.
     """
 
     name: str

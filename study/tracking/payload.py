@@ -28,13 +28,10 @@ class RunPayload(NamedTuple):
     """Complete content of a W&B run.
 
     Attributes:
-        id: id of the W&B run.
         name: name that W&B shows.
         group: id of the configuration. None for documents.
         job_type: role of the run, or name of the document.
-        config: settings of the run.
         rows: the learning curve, one row for each batch or evaluation, in the order of training.
-        summary: final values.
         files: artifacts by name, each one file in the study's folder. The name begins with the artifact's type.
         version: what the sync state stores: the state of an evaluation, or the hash of a document.
     """

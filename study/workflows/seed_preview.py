@@ -49,11 +49,8 @@ def find_detectable_effects(
 ) -> dict[str, Any] | None:
     """Return the difference that each comparison would show, for several numbers of seeds.
 
-    Args:
-        study: the study.
-        plan: its plan.
-        queries: number of queries by split; None if they are not known. Then the scores say how many there are.
-        records: scores of an earlier study, see `read_pilot`. If None, those of the study's own folder.
+    It is computed from `records`, scores of an earlier study as `read_pilot` takes them, or from those of the study's
+    own folder. If the number of queries is not known, it is that of the scores.
 
     Returns:
         Keys are seeds (the numbers), queries (of the test split), source (of the variances, in words) and comparisons:
@@ -74,15 +71,7 @@ def find_detectable_effects(
 def format_seed_table(
     own: int, rows: list[dict[str, Any]], detectable: dict[str, Any] | None, largest: float, unit: str
 ) -> list[str]:
-    """Format what numbers of seeds cost and show as the lines of one table.
-
-    Args:
-        own: number of seeds of the study's test scores, which is marked.
-        rows: what `build_seed_rows` returns.
-        detectable: what `find_detectable_effects` returns.
-        largest: largest possible difference.
-        unit: unit of the statistics.
-    """
+    """Format what numbers of seeds cost and show as the lines of one table; the number `own` is marked."""
     if detectable is None and all(row["trial_hours"] is None for row in rows):
         counts = [f"{row['seeds']} take {row['trainings']}" for row in rows]
         return [*([f"fresh seeds: {', '.join(counts)} trainings at most"] if rows else []), _UNKNOWN]

@@ -237,29 +237,6 @@ def test_a_table_replaces_neither_an_input_nor_a_file_of_somebody_else(
     assert main([str(scores), "--to", str(own)]) == main([str(scores), "--to", str(own), "--margin", "1"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        ("system,seed,value\na,1,high\nb,1,2\n", [], "data row 1: value 'high'; expected a finite number"),
-        ("system,seed,value\na,1,1\nb,1,2\n", [], "one seed and one query; expected several"),
-        ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--baseline", "B"], "baseline: B; expected one of a, b"),
-        ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--alpha", "5"], "--alpha: 5.0; expected"),
-        ("system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n", ["--margin", "inf"], "--margin: inf; expected"),
-        ("system,seed,value\na,1,1e200\nb,1,2\na,2,1\nb,2,2\n", [], "data row 1: value 1e+200; expected"),
-        ("system,seed,value\na,1,1e-9\nb,1,2e-9\na,2,0\nb,2,0\n", [], "no value beyond 2e-09; expected values of"),
-    ],
-)
-def test_a_mistake_gets_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, options: list[str], message: str
-) -> None:
-    (tmp_path / "s.csv").write_text(content)
-    assert main([str(tmp_path / "s.csv"), *options]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert message in told.err
-    assert told.err.count("\n") == 1
-
-
 def test_baselines_without_others_are_an_error() -> None:
     with pytest.raises(UserError, match="expected a system to compare with them"):
         compare(made(), ["BERT", "LS", "T-LS"])
@@ -308,15 +285,6 @@ def test_systems_without_seeds_and_without_queries_are_not_compared_with_each_ot
     assert [(c.system, c.baseline, c.target) for c in found] == [
         ("B", "A", None), ("C", "A", "seeds"), ("C", "B", "seeds"),
     ]  # fmt: skip
-
-
-def test_what_the_command_line_does_not_know_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["s.csv", "--correction", "none"])
-    assert end.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith("analysis.compare: command line: argument --correction: invalid choice: 'none'")
-    assert told.count("\n") == 1
 
 
 def test_json_replaces_neither_an_input_nor_a_file_of_somebody_else(

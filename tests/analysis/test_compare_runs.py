@@ -154,56 +154,6 @@ def check_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
     assert "Traceback" not in told.err
 
 
-BAD_ARGUMENTS: dict[str, tuple[str, str]] = {
-    "nothing": ("", "command line: nothing; expected SCORES.csv, or --qrels with --runs"),
-    "both": ("s.csv --qrels qrels --runs a=a.run b=b.run", "s.csv and --qrels, --runs; expected scores, or --qrels"),
-    "no qrels": ("--runs a=a.run b=b.run", "command line: --runs; expected SCORES.csv, or --qrels with --runs"),
-    "no runs": ("--qrels qrels", "command line: --qrels; expected SCORES.csv, or --qrels with --runs"),
-    "no sign": ("--qrels qrels --runs a.run b=b.run", "--runs: 'a.run'; expected NAME=FILE"),
-    "no name": ("--qrels qrels --runs =a.run b=b.run", "--runs: '=a.run'; expected NAME=FILE"),
-    "no file name": ("--qrels qrels --runs a= b=b.run", "--runs: 'a='; expected NAME=FILE"),
-    "comma at the end": ("--qrels qrels --runs a=a.run, b=b.run", "--runs: 'a=a.run,'; expected NAME=FILE"),
-    "a system twice": ("--qrels qrels --runs a=a.run a=b.run", "--runs: a twice; expected each system once"),
-    "a file twice": ("--qrels qrels --runs a=a.run,./a.run b=b.run", "runs of a: a.run twice; expected another file"),
-    "one system": ("--qrels qrels --runs a=a.run,b.run", "runs: a; expected two systems or more"),
-    "no such run": ("--qrels qrels --runs a=a.run b=none.run", "none.run: no such file; expected a run"),
-    "no such qrels": ("--qrels none --runs a=a.run b=b.run", "none: no such file; expected TREC qrels"),
-    "a folder as run": ("--qrels qrels --runs a=a.run b=.", ".: Is a directory; expected a run"),
-    "a folder as qrels": ("--qrels . --runs a=a.run b=b.run", ".: Is a directory; expected TREC qrels"),
-    "unknown baseline": ("--qrels qrels --runs a=a.run b=b.run --baseline c", "baseline: c; expected one of a, b"),
-}
-
-
-@pytest.mark.parametrize("kind", BAD_ARGUMENTS)
-def test_bad_arguments_get_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    files = {"qrels": QRELS, "a.run": RUN, "b.run": RUN, "s.csv": "system,value\na,1\n"}
-    for name, text in files.items():
-        content(name, text)(tmp_path)
-    given, message = BAD_ARGUMENTS[kind]
-    assert main([*given.split(), *METRIC]) == 2
-    check_line(capsys, message)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], "command line: no --metric; expected the metric of the runs"),
-        (["--metric", "nDGC@10"], "--metric: nDGC@10; expected a metric of ir_measures, such as nDCG@10"),
-        (["--metric", "nDCG@0"], "--metric: nDCG@0 with cutoff 0; expected a whole number above 0"),
-        (["--metric", "alpha_nDCG@10"], "pyndeval (pip install ir-measures[pyndeval])"),
-        (["--metric", "Accuracy@1"], "--metric: Accuracy@1 cannot be computed (ZeroDivisionError: "),
-    ],
-)
-def test_a_bad_metric_gets_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
-) -> None:
-    assert main([*arguments(write_qrels(tmp_path), write_runs(tmp_path)), *options]) == 2
-    check_line(capsys, message)
-
-
 def test_names_of_files_hand_a_terminal_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[Any]) -> None:
     content("q\x1b[1m", QRELS)(tmp_path)
     content("a.run", RUN + "\u202e\u2066 Q0 d 1 1 t\n")(tmp_path)

@@ -229,17 +229,6 @@ def test_command_line(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(stored[0]["targets"]["both"]) == {"p", "low", "high", "df"}
 
 
-@pytest.mark.parametrize("make", [False, True])
-def test_bad_folder_is_one_line_and_status_two(tmp_path: Path, make: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "nothing"
-    if make:
-        folder.mkdir()
-    assert main([str(folder)]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-
-
 def test_figures_of_an_earlier_report_do_not_stay_and_the_same_ones_have_the_same_bytes(tmp_path: Path) -> None:
     made = study_runs(seeds=(1,), grid=False)
     write_records(tmp_path / "study", plan_of(made, seeds=[1]), made)

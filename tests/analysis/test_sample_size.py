@@ -15,7 +15,7 @@ from analysis.readers.study_reader import read_records
 from analysis.sample_size import main
 from analysis.stats.power import DifferenceVariance, find_cheapest_size, required_queries
 from analysis.stats.variance_components import estimate_variance_components
-from tests.analysis.builders import PLAN, Made, plan_of, study_runs, write_records
+from tests.analysis.builders import PLAN, Made, plan_of, scores, study_runs, write_records
 
 SEEDS, LEVEL = (1, 2, 3, 4), 0.05 / 5
 """Five comparisons are declared."""
@@ -94,6 +94,25 @@ def test_a_study_says_what_the_next_one_needs_by_metric_and_by_cost(
     assert "cheapest seeds and queries for 5 systems, with 160 s to train a run and 0.1 s to score a query" in out
     row = read_table(out, "cheapest seeds and queries")["0.1"]
     assert row == [f"{size.seeds:,}", f"{size.queries:,}", f"{5 * size.seconds / 3600:,.2f}"]
+
+
+@pytest.mark.parametrize("retrieved", [False, True])
+def test_other_metrics_are_those_that_the_candidates_allow(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], retrieved: bool
+) -> None:
+    """Twenty candidates; of a first stage, which missed a relevant document."""
+    runs = study_runs(SEEDS, grid=False)
+    for number, run in enumerate(runs):
+        run.scores = {split: scores(split, 60, run.quality, number, candidates=20) for split in run.scores}
+        if retrieved:
+            for frame in run.scores.values():
+                frame["grade"] = frame["relevant"].astype(int)
+                frame.loc[0, "score"] = -np.inf
+    first_stage = {"first_stage": {"source": "a run", "depth": 20}} if retrieved else {}
+    write_records(tmp_path, plan_of(runs, seeds=list(SEEDS), metric="MAP", **first_stage), runs)
+    assert main([str(tmp_path), "--effect", ".1"]) == 0
+    rows = read_table(capsys.readouterr().out + "\n", "queries needed by other metrics")
+    assert [*rows] == ["MAP", "MRR", "nDCG@10", *([] if retrieved else ["position"])]
 
 
 def test_seconds_of_a_run_are_those_of_all_its_instances(tmp_path: Path) -> None:

@@ -9,16 +9,8 @@ from study.config.loader import load_study
 from study.config.spaces import count_configurations, count_proposals, make_system_space
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from trainables.specs.sentence_encoder import NoiseSmoothing
-from trainables.utils.errors import UserError
 
 BASE = ["training.instances=640", "training.batch_size=64", "training.evaluations=2"]
-
-
-def mistake(*overrides: str) -> str:
-    with pytest.raises(UserError) as caught:
-        load_study("gs-infonce", overrides)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("nothing", [{"multiple": 0.0}, {"weight": 0.0}, {"schedule": "two_stage", "switch": 0.0}])
@@ -64,35 +56,3 @@ def test_a_second_stage_without_noise_goes_on_from_the_first() -> None:
         == bound_instances_with_sharing(study).high
         == 5 * (640 + 640 + (640 - 192) + (640 - 320) + (640 - 512))
     )
-
-
-@pytest.mark.parametrize(
-    ("override", "told"),
-    [
-        ("analysis.metric=MAP", "STS or STS/STS-B"),
-        ("analysis.metric=STS/STS12", "STS or STS/STS-B"),
-        ("training.checkpoint=MAP", "last, STS or STS/STS-B"),
-        ("search.multiple=[0.001]", "at least 0.0078125"),
-        ('curriculum.variants=["SimCSE"]', "does not support curricula"),
-        ('variants=["GS-InfoNCE"]', "also SimCSE, the baseline of GS-InfoNCE"),
-        ('variants=["SimCSE", "LS"]', "out of SimCSE, GS-InfoNCE, T-GS-InfoNCE"),
-        ("search.epsilon=[0.1]", "a known key"),
-        ('task.sets=["STS17"]', "'STS12', 'STS13'"),
-        ("model.pooling=max", "'cls' or 'mean'"),
-        ("training.temperature=0", "greater than 0"),
-        ("trainable=ranker", "one of cross-encoder, sentence-encoder"),
-    ],
-)
-def test_a_mistake_is_told_in_a_line(override: str, told: str) -> None:
-    assert told in mistake(*BASE, override)
-
-
-def test_the_metric_is_one_that_the_test_set_has_too() -> None:
-    assert "STS-B among task.sets" in mistake(*BASE, 'task.sets=["STS12"]', "analysis.metric=STS/STS-B")
-
-
-@pytest.mark.parametrize("metric", ["STS", "STS/STS-B"])
-def test_rankers_are_not_judged_by_similarity(metric: str) -> None:
-    for key in ("analysis.metric", "training.checkpoint"):
-        with pytest.raises(UserError, match=key):
-            load_study("quick", [f"{key}={metric}"])

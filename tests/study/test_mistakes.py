@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from study.config.loader import load_study
+from study.config.sources import list_shipped
 from study.config.trial_params import parse_trial_params
 from tests.study.command import call
 from tests.study.driving import STUDY
@@ -41,9 +42,9 @@ def check(message: str, said: str) -> None:
 def test_in_the_settings_of_a_study(given, said, monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     words = split(given)
-    shipped = words[0] if words[0] == "curriculum-scoring" else None
+    study = words.pop(0) if words[0] in list_shipped() else None
     with pytest.raises(UserError) as caught:
-        load_study(shipped, words[1:] if shipped else words)
+        load_study(study, words)
     check(str(caught.value).removeprefix("command line: "), said)
 
 
@@ -54,13 +55,29 @@ def test_in_a_swept_configuration(given, said):
     check(str(caught.value), said)
 
 
-@pytest.mark.parametrize(("given", "said"), read_mistakes("command").items())
+RUN = "q01 Q0 d0 1 2.0 t\nq02 Q0 d1 1 1.0 t\n"
+FILES = {
+    "broken.toml": "name = [",
+    "pairs.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\n",
+    "qrels": "q01 0 d0 1\nq02 0 d1 1\n",
+    "a.run": RUN,
+    "b.run": RUN,
+    "scores.csv": "system,seed,value\na,1,1\nb,1,2\na,2,1\nb,2,2\n",
+    "one.csv": "system,seed,value\na,1,1\nb,1,2\n",
+    "word.csv": "system,seed,value\na,1,high\nb,1,2\n",
+    "large.csv": "system,seed,value\na,1,1e200\nb,1,2\na,2,1\nb,2,2\n",
+    "small.csv": "system,seed,value\na,1,1e-9\nb,1,2e-9\na,2,0\nb,2,0\n",
+}
+
+
+@pytest.mark.parametrize(("given", "said"), (read_mistakes("command") | read_mistakes("analysis")).items())
 def test_in_a_command_are_status_2_and_leave_nothing(given, said, tmp_path):
-    (tmp_path / "broken.toml").write_text("name = [", encoding="utf-8")
-    (tmp_path / "pairs.tsv").write_text("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\n", encoding="utf-8")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     module, *words = split(given)
     result = call(module, tmp_path, *words)
     assert result.returncode == 2, result.stderr
+    assert module == "study.run" or result.stdout == ""
     start, _, message = result.stderr.partition(": ")
     assert start == module
     check(message.removesuffix("\n"), said)

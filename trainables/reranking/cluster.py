@@ -46,7 +46,6 @@ class ClusterWorkers(NamedTuple):
 
     Attributes:
         models: folders of the models on this machine.
-        precision: precision of the scores.
         threads: cores of each task.
         key: identifies the job; a process that knows it has its models in memory.
     """

@@ -24,9 +24,6 @@ class LocalWorkers(NamedTuple):
     """Processes of this machine.
 
     Attributes:
-        models: folders of the models.
-        precision: precision of the scores.
-        threads: threads of each process.
         processes: number of processes. A single one is this process.
     """
 

@@ -13,7 +13,7 @@ from analysis.rendering.answer import Answer, Finding, Sample, build_answer, wri
 from analysis.rendering.conclusion import answer_study, describe_sample, list_warnings
 from analysis.rendering.result_table import ComparisonResult, build_result_document
 from analysis.stats.comparison import ComparisonSettings
-from analysis.stats.power import minimum_detectable_effect, required_growth
+from analysis.stats.power import required_growth
 from analysis.stats.variance_components import VarianceComponents
 from analysis.suites.comparisons import build_suite_data
 from analysis.suites.suite_results import read_suite_folder
@@ -73,12 +73,6 @@ def test_several_better_systems_are_one_list() -> None:
     assert answer.sentence == f"Better than BERT, with 95 % intervals: {', '.join(parts)}."
 
 
-def test_more_than_six_are_counted() -> None:
-    answer, _ = ask(draw({"BERT": 0.0} | {f"S{n}": 0.3 for n in range(8)}))
-    assert answer.sentence.count(" by ") == 6
-    assert answer.sentence.endswith(" and 2 more.")
-
-
 def test_where_smaller_is_better_the_verdicts_turn_and_the_table_says_so() -> None:
     answer, result = ask(draw({"BERT": 0.0, "LS": 0.1, "WSLS": 0.0}), less_is_better=True)
     mean, low, high = bounds(result, "LS")
@@ -112,24 +106,11 @@ def test_a_null_result_has_the_bounds_of_all_and_what_a_larger_study_needs() -> 
         "Undecided for LS, T-LS and WSLS: each true difference from BERT can be anything from "
         f"{low:+.4f} to {high:+.4f} (95 % bounds for all 3 comparisons)."
     )
-    pattern = (
-        r"can detect differences of about (\S+) with 80 % power; (\S+) would take about (\d+) seeds and (\S+) queries\."
-    )
-    said = re.fullmatch(pattern, rest)
+    said = re.fullmatch(r"can detect differences of about (\S+) with 80 % power; (\S+) would take about .*\.", rest)
     assert said
     effect = float(np.median([c.detectable for c in result.comparisons]))
     assert float(said[1]) == pytest.approx(effect, rel=0.06)
     assert float(said[2]) == pytest.approx(effect / 2, rel=0.35)
-    assert result.variance
-    seeds, queries, variance = int(said[3]), int(said[4].replace(",", "")), result.variance.to_difference_variance()
-    own = minimum_detectable_effect(variance.estimate(4, 60), 0.05 / 3)
-    larger = minimum_detectable_effect(variance.estimate(seeds, queries), 0.05 / 3)
-    smaller = minimum_detectable_effect(variance.estimate(seeds - 1, 60 * (seeds - 1) // 4), 0.05 / 3)
-    assert own
-    assert larger
-    assert smaller
-    assert larger * effect / own <= float(said[2]) < smaller * effect / own
-    assert "This study" not in answer.line
 
 
 def test_detectable_differences_that_vary_between_comparisons_have_their_range() -> None:
@@ -142,12 +123,6 @@ def test_detectable_differences_that_vary_between_comparisons_have_their_range()
     assert sentence.endswith("differences of about 0.16 with 80 % power (0.066 to 0.16 by comparison).")
     alike = build_answer(findings[1:], {}, sample).sentence
     assert alike.endswith("differences of about 0.16 with 80 % power.")
-
-
-def test_with_a_margin_the_larger_study_is_the_one_that_finds_it() -> None:
-    answer, result = ask(draw({"BERT": 0.0, "LS": 0.0}, seeds=3, queries=30, noise=0.2), margin=0.01)
-    assert [c.verdict for c in result.comparisons] == ["undecided"]
-    assert re.search(r"; 0\.01 would take about \d+ seeds and [\d,]+ queries\.$", answer.sentence)
 
 
 def test_one_undecided_system_has_its_own_bounds_behind_the_decided_ones() -> None:
@@ -278,6 +253,9 @@ def test_of_many_names_the_first_ones_are_said_and_the_others_counted() -> None:
     pairs = [own._replace(baseline=f"B{place % 2}") for place, own in enumerate(named)]
     (rest,) = re.findall(r"and (\d+) more", say(*pairs).sentence)
     assert len(re.findall(r"\bS\d+", say(*pairs).sentence)) == 12 - int(rest)
+    better = say(*(WON._replace(system=f"S{number}") for number in range(8))).sentence
+    assert better.count(" by ") == 6
+    assert " and 2 more." in better
 
 
 @pytest.mark.parametrize(("sd", "header"), [(None, "MAP"), (0.1, "MAP ± sd")])
@@ -320,16 +298,7 @@ def test_the_sentence_of_a_study_is_about_its_headline_and_its_table_has_the_ref
     )
     assert answer.sentence.startswith(said)
     assert "Equivalent to BERT within 0.9: LS, T-LS and WSLS." in answer.sentence
-    assert [row[0] for row in answer.table.rows] == [
-        "BERT",
-        "LS",
-        "T-LS",
-        "WSLS",
-        "T-WSLS",
-        "T-WSLS",
-        "BM25",
-        "untrained",
-    ]
+    assert " ".join(row[0] for row in answer.table.rows) == "BERT LS T-LS WSLS T-WSLS T-WSLS BM25 untrained"
     assert [row[-1] for row in answer.table.rows[-2:]] == ["reference"] * 2
     means = {row.system: row.test for row in analysis.table.rows}
     for row in answer.table.rows[:-2]:

@@ -16,8 +16,6 @@ from analysis.stats.variance_components import (
     estimate_variance_components,
 )
 
-DEVIATIONS = ["--seed-sd", "0", "--query-sd", "0", "--rest-sd", "1"]
-SECONDS = ["--train-seconds", "9", "--query-seconds"]
 SIZES = VarianceComponents(0.0004, 0.0025, 0.0144)
 
 
@@ -164,38 +162,3 @@ def test_a_pilot_of_equal_differences_is_an_error(tmp_path: Path, capsys: pytest
     status, _, told = run_pilot(frame_of([first, first + 0.1]), tmp_path, capsys)
     assert status == 2
     assert "systems that differ by the same on every query of every seed; expected scores that vary" in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "no pilot and no deviations; expected a pilot, --like, or all three of --seed-sd"),
-        (["none.csv", "--like", "docstrings"], "a pilot and --like and no deviations; expected a pilot, --like, or"),
-        (["--like", "docstrings", "--rest-sd", "1"], "--like and --rest-sd; expected a pilot, --like, or all three"),
-        ([*DEVIATIONS, "--train-seconds", "9"], "--train-seconds alone; expected --train-seconds and --query-seconds"),
-        ([*DEVIATIONS, *SECONDS, "0"], "--query-seconds: 0.0; expected seconds from 1e-9 to 1e+100"),
-        ([*DEVIATIONS, "--queries", "9"], "--queries without --figure; expected both"),
-        ([*DEVIATIONS, "--queries", "0", "--figure", "f.svg"], "--queries: 0; expected a whole number above 0"),
-        ([*DEVIATIONS, *SECONDS, "1e308"], "--query-seconds: 1e+308; expected seconds from 1e-9 to 1e+100"),
-        ([*DEVIATIONS, "--metric", "MAP"], "--metric: used without a pilot; expected a file"),
-        ([".", "--metric", "MAP"], "--metric: used with the folder .; expected a file; a study has its plan's metric"),
-        ([*DEVIATIONS, "--figure", "power.svg"], "--figure: no number of queries; expected --queries, or a pilot"),
-        (["--like", "docstrings", "--figure", "power.png"], "power.png; expected a file that ends in .svg"),
-        (["--seed-sd", ".1"], "no pilot and --seed-sd; expected"),
-        (["none.csv"], "no such file"),
-        (["none.csv", "--seed-sd", ".1"], "a pilot and --seed-sd; expected a pilot, --like, or all three"),
-        ([*DEVIATIONS, "--seed-sd", "-1"], "--seed-sd, --query-sd, --rest-sd: -1.0, 0.0, 1.0; expected numbers from 0"),
-        ([*DEVIATIONS, "--seed-sd", "nan"], "--rest-sd: nan, 0.0, 1.0; expected"),
-        ([*DEVIATIONS, "--seed-sd", "1e200"], "--rest-sd: 1e+200, 0.0, 1.0; expected"),
-        ([*DEVIATIONS, "--rest-sd", "0"], "--rest-sd: 0.0, 0.0, 0.0; expected"),
-        ([*DEVIATIONS, "--seeds", "5", "1"], "--seeds: 5, 1; expected whole numbers of at least 2"),
-        ([*DEVIATIONS, "--effect", "nan"], "--effect: nan; expected numbers above 0"),
-        ([*DEVIATIONS, "--comparisons", "0"], "--comparisons: 0; expected a whole number above 0"),
-        ([*DEVIATIONS, "--alpha", "5"], "--alpha: 5.0; expected a number from 1e-9 to below 1"),
-    ],
-)
-def test_a_mistake_gets_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1

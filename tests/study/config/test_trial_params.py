@@ -73,8 +73,3 @@ def test_every_value_that_is_wrong_is_named():
     ]  # fmt: skip
     with pytest.raises(UserError, match=r"(?s)--sweep warmth: '3'.*\n--sweep cold: '4'"):
         parse_trial_params(STUDY, {"variant": "LS", "warmth": "3", "cold": "4"})
-
-
-def test_a_variant_that_the_study_does_not_have_is_an_error():
-    with pytest.raises(UserError, match="expected one of the study's variants: BERT, LS"):
-        parse_trial_params(STUDY.model_copy(update={"variants": ("BERT", "LS")}), {"variant": "T-LS", "epsilon": "0.2"})

@@ -5,13 +5,11 @@ import pandas as pd
 import pytest
 
 from records import run_record as record
-from study.config.loader import load_study
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.tracking.payload import make_evaluation_payload
 from tests.study.small import BATCHES, SETTINGS, conduct, scheduler, study, totals
 from tests.trainables.small import BATCH_SIZE
 from trainables.metrics import get_measure
-from trainables.utils.errors import UserError
 
 GRID = {
     "epsilon": [0.2],
@@ -62,9 +60,3 @@ def test_a_study_records_and_shows_the_evaluation_that_counts(world, fresh, tmp_
                 value = get_measure(name).compute_overall(scores, relevant, np.full(len(frame) // 5, 5))
                 assert entry["summary"][f"dev/{name}"] == shown.summary[f"dev/{name}"] == row[f"dev/{name}"] == value
     assert bool(early) == (checkpoint != "last")
-
-
-def test_a_metric_that_the_task_lets_no_evaluation_compute_is_an_error():
-    with pytest.raises(UserError) as caught:
-        load_study(None, ["training.checkpoint=R10@1", "task.candidates=8", "analysis.metric=R8@1"])
-    assert str(caught.value).startswith("command line: training.checkpoint: 'R10@1'; expected last, or R8@<k>")

@@ -245,27 +245,6 @@ def test_every_command_that_is_written_names_the_study_that_it_was_written_for(n
     assert same(study, [card[3], *card[5:-2]], but=frozenset({"output", "cache"}))
 
 
-def test_an_agent_that_lacks_the_study_trains_no_other(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for words in ([], [""]):
-        assert main([*words, "--sweep", "variant=LS", "epsilon=0.1"]) == 2
-        assert capsys.readouterr().err == (
-            "study.run: --sweep: no study; expected the name or file of its study, e.g. quick\n"
-        )
-
-
-def test_a_study_without_a_search_is_an_error(tmp_path):
-    with pytest.raises(UserError, match="searches nothing"):
-        written(tmp_path, 'variants=["BERT"]')
-
-
-def test_a_file_is_no_folder(tmp_path):
-    (tmp_path / "file").touch()
-    for place in (tmp_path / "file", tmp_path / "file" / "inner"):
-        with pytest.raises(UserError, match="expected a folder"):
-            written(place)
-
-
 def test_sweeps_replace_sweeps_and_nothing_else(tmp_path):
     assert written(tmp_path) == written(tmp_path)
     (tmp_path / "ls.yaml").write_text("mine")

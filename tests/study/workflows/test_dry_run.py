@@ -19,7 +19,7 @@ from study.plan.cost_estimate import START_AND_REPORT, Cost, estimate_cost_from_
 from study.plan.run_counts import count_runs
 from study.workflows.dry_run import Preview, _estimate_hours, build_preview
 from study.workflows.study_throughput import measure_study_throughput
-from tests.study.command import SMALL, call, light
+from tests.study.command import SMALL, light
 from tests.study.driving import STUDY, drive, scheduler
 from tests.study.small import study as tiny_study
 
@@ -134,13 +134,6 @@ def test_the_declared_comparisons_are_those_of_the_plan(tmp_path):
         "comparisons, switch: T-WSLS with WSLS (bonferroni for 1)",
         "comparisons, sanity: BERT with BM25; BERT with untrained (bonferroni for 2)",
     ]
-
-
-@pytest.mark.parametrize("option", ["--json", "--estimate-cost", "--records=x"])
-def test_what_belongs_to_the_plan_is_an_error_without_it(tmp_path, option):
-    result = call("study.run", tmp_path, option)
-    assert result.returncode == 2
-    assert result.stderr == f"study.run: command line: {option.partition('=')[0]}; expected also --dry-run\n"
 
 
 @pytest.mark.long
