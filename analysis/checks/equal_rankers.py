@@ -91,17 +91,16 @@ def call_different(values: Floats) -> Bools:
     return different
 
 
-def draw_curve(values: list[Floats], sizes: list[int], draws: int = _DRAWS) -> dict[int, float]:
+def draw_curve(values: list[Floats], sizes: list[int]) -> dict[int, float]:
     """Return the share of pairs of runs that are called different on random parts of the queries, by their size.
 
     Args:
         values: (runs, queries) metric of each system, on the same queries.
-        sizes: numbers of queries.
-        draws: parts of each size, which are averaged.
+        sizes: numbers of queries. The shares of several parts of a size are averaged.
     """
     curve = {}
     for size in sizes:
-        drawn = [np.random.default_rng([size, draw]).permutation(values[0].shape[1])[:size] for draw in range(draws)]
+        drawn = [np.random.default_rng([size, draw]).permutation(values[0].shape[1])[:size] for draw in range(_DRAWS)]
         found = [list_pairs(call_different(own[:, part])) for own in values for part in drawn]
         curve[size] = float(np.concatenate(found).mean())
     return curve

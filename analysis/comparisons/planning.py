@@ -12,7 +12,7 @@ from analysis.data.study_results import Results
 from analysis.readers.score_files import read_score_file
 from analysis.readers.study_reader import read_folder
 from analysis.stats.interim_tests import get_alpha_shares
-from analysis.stats.pooled import MAX_SEEDS, compute_pooled_df
+from analysis.stats.pooled import MAX_SEEDS, Pair, compute_pooled_df
 from analysis.stats.power import DifferenceVariance, minimum_detectable_effect
 from analysis.stats.variance_components import estimate_variance_components
 from records.plan import Phase, Plan, PlannedFamily
@@ -20,7 +20,6 @@ from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
-Pair = tuple[str, str]
 ARCHIVE = "archive:"
 """What precedes the name of a study of the archive."""
 

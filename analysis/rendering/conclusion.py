@@ -6,7 +6,6 @@ from analysis.data.configurations import describe_dev_choice
 from analysis.rendering.answer import Answer, Finding, Sample, build_answer
 from analysis.tables.dev_only import build_dev_section, is_untested
 from analysis.tables.main import ReportData
-from records.plan import Plan
 from trainables.metrics import LOWER_IS_BETTER, get_measure
 
 
@@ -73,7 +72,7 @@ def _describe_seeds(analysis: ReportData) -> str:
 
 def _describe_weak_baselines(analysis: ReportData) -> list[str]:
     """Say that a baseline of the headline's family has a worse mean than a reference, such as BM25."""
-    plan: Plan = analysis.results.plan
+    plan = analysis.results.plan
     baselines = {baseline for _, baseline in plan.headline.comparisons}
     sign = -1 if plan.metric in LOWER_IS_BETTER else 1
     return [

@@ -16,7 +16,6 @@ _LEGEND = (
     "worse mean than {bar} ({level:.4f}). Fresh seed: probability that a fresh seed is worse than {bar}, with its 95 % "
     "interval (Clopper and Pearson 1934)."
 )
-_TENTH = 0.1
 
 
 def build_lottery_section(
@@ -35,7 +34,7 @@ def build_lottery_section(
     sign, rows = (-1 if plan.metric in LOWER_IS_BETTER else 1), list[list[str]]()
     for name in systems:
         means = _average_seeds(plan, chosen[name], plan.get_seeds("test"))
-        quantiles = [sign * value for value in np.quantile(sign * means, (0, _TENTH, 0.5))]
+        quantiles = [sign * value for value in np.quantile(sign * means, (0, 0.1, 0.5))]
         worse = int((sign * means < sign * level.mean()).sum())
         low, high = stats.binomtest(worse, len(means)).proportion_ci(0.95, "exact")
         rows.append(
