@@ -140,15 +140,6 @@ def test_two_tested_configurations_of_a_variant_are_an_error_unless_one_is_compl
     assert "seed 3 is missing" in analysis.table.notes[0]
 
 
-def test_before_the_test_evaluation(tmp_path: Path) -> None:
-    runs = study_runs(grid=False)
-    for run in runs:
-        run.scores.pop("test", None)
-    found = report_of(tmp_path, runs)
-    assert found.text.startswith("No conclusion yet: no run has test scores.")
-    assert "is incomplete" not in (found.folder / "report.html").read_text()
-
-
 def test_a_search_alone_is_reported_on_the_development_set(tmp_path: Path) -> None:
     """Even where there is no run of the baseline."""
     runs = [run for run in study_runs(seeds=(1, 2)) if run.variant == "T-LS"]

@@ -339,8 +339,10 @@ def test_without_test_scores_the_table_has_the_search(tmp_path: Path) -> None:
     runs = study_runs((1,), grid=False)
     for run in runs:
         run.scores.pop("test", None)
-    answer = answer_study(analyse(tmp_path, runs, seeds=[1]))
+    analysis = analyse(tmp_path, runs, seeds=[1])
+    answer = answer_study(analysis)
     assert answer.sentence == "No conclusion yet: no run has test scores."
+    assert list_warnings(analysis) == []  # such as that a system is incomplete
     assert answer.table.header[-2:] == ["dev R10@1", "configuration"]
     assert "owes part of its score to chance" in answer.line
 
