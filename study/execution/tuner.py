@@ -48,13 +48,14 @@ def open_session() -> Iterator[Path]:
     parent = os.environ.get("RAY_TMPDIR") or ("/tmp" if sys.platform == "darwin" else tempfile.gettempdir())
     parent = parent if len(os.fsencode(parent)) <= _MAX_TEMPORARY_PATH else "/tmp"
     os.makedirs(parent, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="ray-", dir=parent)
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir=parent))
+    interruption.remove_when_killed(folder)
     try:
-        yield Path(folder)
+        yield folder
     finally:
         if not interruption.is_interrupted():  # after a signal, all of Ray's processes are killed at once
             ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_ray(study: Study, cluster: str | None, folder: Path) -> int:

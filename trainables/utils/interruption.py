@@ -9,6 +9,7 @@ import importlib.util
 import os
 import runpy
 import select
+import shutil
 import signal
 import sys
 import threading
@@ -36,6 +37,7 @@ class _State:
     exit_status: int | None = None
     reported = False
     stderr_fd = 2
+    folder: Path | None = None
 
 
 _state = _State()
@@ -123,6 +125,11 @@ def report_interruption(command: str, advice: str) -> None:
         sys.stderr.flush()
 
 
+def remove_when_killed(folder: Path) -> None:
+    """Remove a folder of child processes if this command ends by a signal, once they are killed and write no more."""
+    _state.folder = folder
+
+
 def abort_command(message: str) -> NoReturn:
     """End this process and all processes that it started, with a message and status 1.
 
@@ -194,6 +201,8 @@ def _kill_all_and_exit(status: int) -> NoReturn:
     for process in _list_descendants():
         with suppress(OSError):
             os.kill(process, signal.SIGKILL)
+    if _state.folder is not None:
+        shutil.rmtree(_state.folder, ignore_errors=True)
     os._exit(status)
 
 

@@ -30,6 +30,17 @@ def main():
 interruption._GRACE = {grace}
 interruption.run_command(main)
 """
+BUSY = """
+    import pathlib
+    pathlib.Path("busy").mkdir()
+    interruption.remove_when_killed(pathlib.Path("busy"))
+    writes = "import itertools, pathlib; [pathlib.Path('busy', str(n)).touch() for n in itertools.count()]"
+    subprocess.Popen([sys.executable, "-c", writes])
+    while not any(pathlib.Path("busy").iterdir()):
+        time.sleep(.01)
+    ready()
+    time.sleep(100)
+"""
 STUBBORN = """
     while True:
         try:
@@ -123,6 +134,14 @@ def test_a_command_ends_in_one_line_and_with_its_children(name: str, tmp_path: P
     process.send(name)
     assert process.ended() == (1, f"a.command: {SIGNALS[name]}; rerun the same command\n")
     assert gone(child)
+
+
+def test_a_folder_is_removed_once_nobody_writes_to_it(tmp_path: Path, processes: list[Started]) -> None:
+    process, _ = script(tmp_path, BUSY)
+    processes.append(process)
+    process.send("SIGTERM")
+    assert process.ended()[0] == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_exception_that_a_library_makes_of_it_is_the_interruption_all_the_same(
