@@ -17,12 +17,16 @@ _NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
 
 
 class Fault(NamedTuple):
-    """A text that occurs once in a file, what a slip makes of it, and a file of tests that then fails."""
+    """A text that occurs once in a file, what a slip makes of it, and the file of tests, or the test, that then fails.
+
+    `options` are further ones of pytest, with which these tests are also run by `make test`.
+    """
 
     file: str
     old: str
     new: str
     caught_by: str
+    options: str = ""
 
 
 def read_faults() -> list[Fault]:
@@ -36,7 +40,8 @@ def is_caught(fault: Fault, tree: Path) -> bool:
     path = tree / fault.file
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not long", "-p", "no:cacheprovider", fault.caught_by]
+    options = ["-x", "-q", "-m", "not long", "-p", "no:cacheprovider", *fault.options.split()]
+    command = [sys.executable, "-m", "pytest", *options, fault.caught_by]
     try:
         return subprocess.run(command, cwd=tree, stdout=subprocess.DEVNULL).returncode == 1
     finally:

@@ -1,1 +1,1 @@
-"""Checks and measurements of a GPU, which a processor stands in for where there is none."""
+"""Checks and measurements of a GPU; a pretend one stands in for it where there is none."""

@@ -1,9 +1,9 @@
-"""Checks and measures this project on a GPU; without one, a processor checks what it can and measures nothing.
+"""Checks and measures this project on a GPU; without one, runs the same code with tiny models on a pretend GPU.
 
-Prints one table, and one JSON object in the last line. The status is 0 if all checks passed, and 1 otherwise, with the
+Prints a table, and one JSON object in the last line. The status is 0 if all checks passed, and 1 otherwise, with the
 names of the parts.
 
-python -m benchmarks.gpu [--parts NAME,NAME] [--rounds N] [--out FILE]
+python -m benchmarks.gpu [--parts NAME,NAME] [--seconds S] [--rounds N] [--out FILE]
 """
 
 import argparse
@@ -19,14 +19,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from benchmarks.gpu.packages import describe_missing
 from benchmarks.gpu.parts import PARTS, Place
 from benchmarks.gpu.report import Row, format_table, list_failed
 from trainables.utils.cli import Parser, print_error
 
-_SECONDS = 15 * 60.0
-"""Time of all parts. After its share of what is left, a part begins no further round, so that 20 minutes are enough."""
 _VERSIONS = ("torch", "transformers", "numpy", "sentence-transformers", "ray")
 
 
@@ -44,10 +43,12 @@ def parse_parts(text: str) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the parts and returns the status."""
+    start = time.monotonic()
     parser = Parser("benchmarks.gpu", "Checks and measures this project on a GPU.")
     parser.add_argument("--parts", type=parse_parts, default=list(PARTS), help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--seconds", type=float, default=840.0, metavar="S", help="end of all parts, 840 by default")
     parser.add_argument("--rounds", type=int, choices=range(1, 21), default=5, metavar="N", help="rounds, 1 to 20")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the JSON to this file")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the JSON to this file after every part")
     options = parser.parse_args(argv)
     if options.out is not None and not options.out.parent.is_dir():
         parser.error(f"argument --out: no folder {options.out.parent}")
@@ -57,33 +58,62 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # One GPU: transformers' trainer would take all of them.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    import torch
-
+    is_real = find_gpu()
     from benchmarks.contenders import quiet
     from trainables.training.process import prepare_process
 
     quiet()
     prepare_process(threads=2)
-    is_gpu = torch.cuda.is_available()
-    describe_parts(options.parts, is_gpu)
-    rows, seconds = dict[str, list[Row]](), dict[str, float]()
-    end = time.monotonic() + _SECONDS
+    print("on a CUDA GPU" if is_real else "on a pretend GPU: the code runs with tiny models, and no speed is measured")
+    rows, seconds, result = dict[str, list[Row]](), dict[str, float](), dict[str, Any]()
     for number, name in enumerate(options.parts):
-        started = time.monotonic()
-        share = max(0.0, end - started) / (len(options.parts) - number)
+        begin, weights = time.monotonic(), [PARTS[each].weight for each in options.parts[number:]]
+        end = begin + max(0.0, start + options.seconds - begin) * weights[0] / sum(weights)
         with tempfile.TemporaryDirectory() as folder:
-            rows[name] = run_part(name, Place("cuda" if is_gpu else "cpu", Path(folder), options.rounds, share))
-        gc.collect()
-        torch.cuda.empty_cache()  # for the processes of the next part
-        seconds[name] = round(time.monotonic() - started, 1)
-        print(f"{name}: {seconds[name]:.0f} s", flush=True)
-    failed = list_failed(rows)
+            rows[name] = run_part(name, Place(is_real, Path(folder), options.rounds if is_real else 1, end))
+        free_memory()
+        seconds[name] = round(time.monotonic() - begin, 1)
+        print(f"{name} ({PARTS[name].text}): {seconds[name]:.0f} s", flush=True)
+        result = describe(is_real, rows, seconds)
+        if options.out is not None:
+            options.out.write_text(f"{json.dumps(result)}\n", "utf-8")
     print(format_table(rows))
-    for name in failed:
+    for name in result["failed"]:
         print(f"failed: {name}")
-    result = {
-        "device": "cuda" if is_gpu else "cpu",
-        "gpu": torch.cuda.get_device_name() if is_gpu else None,
+    print(json.dumps(result))
+    return 1 if result["failed"] else 0
+
+
+def find_gpu() -> bool:
+    """Return whether there is a GPU; without one, this process and its children get a pretend one."""
+    import torch
+
+    if torch.cuda.is_available() and "PRETEND_GPU" not in os.environ:
+        return True
+    from tests.pretend_gpu import make_environment
+    from tests.pretend_gpu.cuda import install
+
+    os.environ.update(make_environment())
+    install()
+    return False
+
+
+def free_memory() -> None:
+    """Give the memory of a part back, for the processes of the next one."""
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def describe(is_real: bool, rows: dict[str, list[Row]], seconds: dict[str, float]) -> dict[str, Any]:
+    """Return the results so far, for JSON."""
+    import torch
+
+    failed = list_failed(rows)
+    return {
+        "gpu": torch.cuda.get_device_name(),
+        "is_pretend": not is_real,
         "date": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
         "versions": {name: _find_version(name) for name in _VERSIONS},
@@ -93,28 +123,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             for name, own in rows.items()
         },
     }
-    text = json.dumps(result)
-    if options.out is not None:
-        options.out.write_text(f"{text}\n", "utf-8")
-    print(text)
-    return 1 if failed else 0
-
-
-def describe_parts(names: Sequence[str], is_gpu: bool) -> None:
-    """Prints what each part does here, and on a processor also what it would do on a GPU."""
-    print("on a CUDA GPU" if is_gpu else "no CUDA GPU here: the processor checks what it can, and no speed is measured")
-    for name in names:
-        print(f"{name}: {PARTS[name].on_gpu}" + ("" if is_gpu else f"; here: {PARTS[name].on_cpu}"), flush=True)
 
 
 def run_part(name: str, place: Place) -> list[Row]:
     """The rows of a part; one that raises an error has failed, and the others still run."""
+    rows = list[Row]()
     try:
-        return PARTS[name].run(name, place)
+        rows.extend(PARTS[name].run(name, place))
     except Exception as error:
         traceback.print_exc()
         lines = str(error).splitlines() or [""]
-        return [Row("the whole part", "failed", note=f"{type(error).__name__}: {lines[0][:120]}")]
+        rows.append(Row("the rest of the part", "failed", note=f"{type(error).__name__}: {lines[0][:120]}"))
+    return rows
 
 
 def _find_version(name: str) -> str | None:

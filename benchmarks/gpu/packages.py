@@ -2,7 +2,7 @@
 
 The folder is for a machine without a network, and is packed into one archive. Uses the standard library alone.
 
-python -m benchmarks.gpu.packages FOLDER [--python 3.12]
+python -m benchmarks.gpu.packages FOLDER [--python 3.12] [--only-missing]
 """
 
 import argparse
@@ -18,6 +18,8 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _LOCKS = ("requirements.lock", "requirements-test.lock", "requirements-bench.lock")
 _OLDEST = {"torch": (2, 11), "transformers": (5, 15)}
+_ESSENTIAL = ("annotated-types", "pydantic", "pydantic_core", "typing-inspection", "datasets", "dill", "multiprocess")
+"""What a machine lacks that has sentence-transformers and pandas, and what they can use."""
 CARRIED = (
     *("annotated-types", "pydantic", "pydantic_core", "typing-inspection", "typing_extensions"),
     *("pandas", "pyarrow", "python-dateutil", "scipy", "tzdata"),
@@ -53,7 +55,7 @@ def _is_older(name: str, least: tuple[int, ...]) -> bool:
     return found < least
 
 
-def list_requirements() -> list[str]:
+def list_requirements(names: Iterable[str] = CARRIED) -> list[str]:
     """The carried distributions with the locked versions."""
     locked = dict(
         line.lower().split("==")
@@ -61,15 +63,15 @@ def list_requirements() -> list[str]:
         for line in (_ROOT / name).read_text("utf-8").split()
         if "==" in line
     )
-    return [f"{name}=={locked[name.lower()]}" for name in CARRIED]
+    return [f"{name}=={locked[name.lower()]}" for name in names]
 
 
-def collect(folder: Path, python: str) -> None:
+def collect(folder: Path, python: str, names: Iterable[str]) -> None:
     """Installs the distributions into a new folder, for this version of Python."""
     shutil.rmtree(folder, ignore_errors=True)
     target = str(folder / _INSIDE)
     options = ["--no-deps", "--no-compile", "--only-binary=:all:", "--python-version", python, "--target", target]
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *list_requirements()], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", *options, *list_requirements(names)], check=True)
 
 
 def main() -> None:
@@ -80,8 +82,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     this = f"{sys.version_info.major}.{sys.version_info.minor}"
     parser.add_argument("--python", default=this, help=f"version of Python that will use them, by default {this}")
+    only = "leave out what a machine with torch, transformers, sentence-transformers and pandas has"
+    parser.add_argument("--only-missing", action="store_true", help=only)
     options = parser.parse_args()
-    collect(options.folder, options.python)
+    collect(options.folder, options.python, _ESSENTIAL if options.only_missing else CARRIED)
     archive = shutil.make_archive(str(options.folder), "xztar", options.folder.parent, options.folder.name)
     print(f"{archive}: {Path(archive).stat().st_size / 2**20:.0f} MiB")
 

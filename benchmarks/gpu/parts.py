@@ -1,12 +1,14 @@
-"""The parts of the benchmark: what each does on a GPU, and what a processor can check of it.
+"""The parts of the benchmark, and the place and time that they have.
 
 The module loads neither torch nor numpy.
 """
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.gpu.report import Row
 
@@ -15,62 +17,55 @@ _LIGHT, _HEAVY = ("numpy", "pydantic", "safetensors", "torch", "transformers"), 
 
 @dataclass(frozen=True)
 class Place:
-    """Place of a part.
+    """Place and time of a part.
 
     Attributes:
-        device: "cuda", or "cpu" for the stand-in, which measures nothing.
+        is_real: False for the pretend GPU, on which models are tiny and no speed is measured.
         folder: an empty folder for models and data.
         rounds: measured rounds at most.
-        seconds: time of the part; when its measurements have taken it, they begin no further round.
+        end: time, by `time.monotonic`, after which the part begins nothing more.
     """
 
-    device: Literal["cuda", "cpu"]
+    is_real: bool
     folder: Path
     rounds: int
-    seconds: float
+    end: float
 
-    @property
-    def is_gpu(self) -> bool:
-        """True if speed is measured."""
-        return self.device == "cuda"
+    def share(self, count: int) -> float:
+        """Return the seconds that each of `count` further measurements has."""
+        return max(0.0, self.end - time.monotonic()) / count
 
 
 class Part(NamedTuple):
-    """A part; its module has the function `run(place) -> list[Row]`."""
+    """A part; its module has the function `run(place) -> Iterator[Row]`.
 
-    on_gpu: str
-    on_cpu: str
+    Attributes:
+        text: what it does.
+        weight: share of the time that is left which it gets, next to the weights of the parts after it.
+        packages: modules that it imports.
+    """
+
+    text: str
+    weight: int
     packages: tuple[str, ...] = _LIGHT
 
-    def run(self, name: str, place: Place) -> list[Row]:
-        """Imports the part's module and runs it."""
-        found: list[Row] = import_module(f"benchmarks.gpu.{name}").run(place)
-        return found
+    def run(self, name: str, place: Place) -> Iterator[Row]:
+        """Import the part's module and run it until its end."""
+        for row in import_module(f"benchmarks.gpu.{name}").run(place):
+            yield row
+            if time.monotonic() > place.end:
+                yield Row("the rest of the part", "not measured", note="its time is over")
+                break
 
 
 PARTS = {
-    "equality": Part(
-        "scores and gradients of a tiny and a MiniLM-size cross-encoder in fp32 against the processor's, and the same "
-        "bits from two trainings, in fp32 and bf16",
-        "the packed computation against transformers' padded one, and the same bits from two trainings",
+    "correctness": Part(
+        "scores and gradients against float64 with fresh inputs, masks of dropout, all losses and poolings twice", 3
     ),
-    "throughput": Part(
-        "training and evaluation of BERT-base and ModernBERT-base sizes in bf16 next to sentence-transformers' trainer "
-        "or a plain loop, with the share of the matmul peak and the peak memory",
-        "the same code with tiny models, without a rate",
-    ),
-    "kernels": Part(
-        "time of attention by kernel and shape, with and without dropout, and which kernel the engine chooses",
-        "that the kernels which a processor has give the same attention",
-    ),
-    "trials": Part(
-        "instances a second of one, two and four trials on the GPU at once (resources.gpu = 1, 0.5, 0.25)",
-        "that two trials at once train on the processor, without a rate",
-    ),
-    "study": Part(
-        "the trials of a small study twice, and equal scores",
-        "the same trials on the processor",
-        _LIGHT + _HEAVY,
-    ),
+    "throughput": Part("the matmul peak, training and evaluation next to sentence-transformers' trainer", 8),
+    "profile": Part("kernels and waits of a step, and the share of the time in which the GPU is busy", 2),
+    "trials": Part("one to four trials on the GPU at once", 4),
+    "memory": Part("a trial next to one that runs out of memory", 1),
+    "study": Part("the trials of a small study twice, and equal scores", 2, _LIGHT + _HEAVY),
 }
 """Parts by name, in the order in which they run."""

@@ -1,4 +1,4 @@
-"""Training and evaluation of rankers of the size of BERT-base, by this engine and by a contender.
+"""Training and evaluation of rankers by this engine and by a contender.
 
 The contender is sentence-transformers' CrossEncoderTrainer where it is installed, otherwise a plain loop with dynamic
 padding over the model of transformers. Both compute in bf16, attention by scaled_dot_product_attention; only this
@@ -7,93 +7,108 @@ engine uses deterministic algorithms.
 
 import gc
 import time
+from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from statistics import median
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification
 
 from benchmarks import contenders
 from benchmarks.contenders import PairList
 from benchmarks.gpu import models
-from benchmarks.gpu.models import LENGTHS, ModelType
+from benchmarks.gpu.models import Size
 from benchmarks.gpu.parts import Place
-from benchmarks.gpu.report import Row, confirmed, measured, not_measured
+from benchmarks.gpu.report import Row, confirmed, measured
 from benchmarks.measure import Measure, interleaved, rate
 
-_OWN = {"precision": "bf16", "evaluation_precision": "bf16", "tokens_per_micro_batch": 16384}
-_KINDS: tuple[ModelType, ...] = ("bert", "modernbert")
 _RIVAL_PACKAGES = ("accelerate", "datasets", "sentence_transformers", "sklearn")
 
 
-def run(place: Place) -> list[Row]:
-    """Measures both types with both distributions of lengths; on a processor it runs each measure once."""
-    rows, peak = list[Row](), measure_matmul_peak() if place.is_gpu else 0.0
-    if place.is_gpu:
-        rows.append(measured("square product of 8192 in bf16", [peak], "TFLOP/s", "best of ten"))
-    batches, longest = (64, 512) if place.is_gpu else (1, 32)
-    for kind in _KINDS:
-        for title in LENGTHS:
-            path = models.write_model(place.folder, kind, "base" if place.is_gpu else "tiny")
-            pairs = models.make_pairs(path, models.draw_lengths(title, batches * contenders.BATCH_SIZE, longest))
-            rows += compare(f"{kind}-base, {title}", pairs, place, peak)
-    return rows
+class Case(NamedTuple):
+    """A model, the lengths of its pairs, and the pairs of a batch."""
+
+    size: Size
+    lengths: np.ndarray
+    batch_size: int = contenders.BATCH_SIZE
 
 
-def compare(title: str, pairs: PairList, place: Place, peak: float) -> list[Row]:
-    """Rows of training and evaluation of one model on one list of pairs; the first measure is this engine's."""
-    rival, device = choose_rival(), place.device
-    works: dict[str, dict[str, Measure]] = {
-        "training": {
-            "this engine": contenders.own(pairs, device=device, **_OWN),
-            rival: make_rival(rival, pairs, device),
-        },
-        "evaluation": {
-            "this engine": make_own_evaluation(pairs, device),
-            "dynamic padding": make_padded_evaluation(pairs, device),
-        },
+def list_cases(place: Place) -> dict[str, Case]:
+    """Return the cases by name; those of a pretend GPU have a batch of short pairs."""
+    if not place.is_real:
+        return {"tiny, question pairs": Case("tiny", models.draw_lengths("question pairs", 32, 24))}
+    short, long = (models.draw_lengths(kind, 64 * contenders.BATCH_SIZE) for kind in models.LENGTHS)
+    return {
+        "BERT-base, question pairs": Case("base", short),
+        "BERT-base, long-tailed": Case("base", long),
+        "MiniLM, question pairs": Case("minilm", short),
+        "MiniLM, long-tailed": Case("minilm", long),
+        "BERT-base, 16,384 tokens a step": Case("base", np.full(2048, 128), 128),
     }
-    rows = []
-    for work, measures in works.items():
-        memory = dict[str, int]()
-        tracked = {name: track(measure, name, device, memory) for name, measure in measures.items()}
-        if not place.is_gpu:
-            is_right = all(measure() > 0 for measure in tracked.values())
-            rows.append(confirmed(f"{title}: {work}, the code of all", is_right, "with a tiny model"))
-            rows += [not_measured(f"{title}: {work}, {name}") for name in tracked]
-            continue
-        found = interleaved(tracked, place.rounds, place.seconds / 8)
-        own = found["this engine"]
-        for name, rates in found.items():
-            note = f"{memory[name] / 2**30:.1f} GiB at most"
-            if rates is not own:
-                ratios = [one / other for one, other in zip(own, rates, strict=True)]
-                note += f"; this engine {median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) times as fast"
-            elif work == "training":
-                share = median(rates) / len(pairs.texts) * models.compute_teraflops(pairs.path, pairs.lengths) / peak
-                note += f"; {share:.1%} of the matmul peak"
-            rows.append(measured(f"{title}: {work}, {name}", rates, "pairs/s", note))
-    return rows
 
 
-def track(measure: Measure, name: str, device: str, memory: dict[str, int]) -> Measure:
+def run(place: Place) -> Iterator[Row]:
+    """Measures all cases; a pretend GPU runs each measure once."""
+    peak = measure_matmul_peak(8192 if place.is_real else 64)
+    if place.is_real:
+        yield measured("square product of 8192 in bf16", [peak], "TFLOP/s", "best of ten")
+    cases = list_cases(place)
+    for number, (title, case) in enumerate(cases.items()):
+        pairs = models.make_pairs(models.write_model(place.folder, case.size), case.lengths)
+        seconds = place.share(2 * (len(cases) - number))
+        for work, measures in list_measures(pairs, case.batch_size).items():
+            yield from compare(f"{title}: {work}", measures, pairs, place, seconds, peak)
+
+
+def list_measures(pairs: PairList, batch_size: int) -> dict[str, dict[str, Measure]]:
+    """Return the measures by work and contender; the first is this engine's."""
+    rival, settings = choose_rival(), {"precision": "bf16", "evaluation_precision": "bf16"}
+    own = contenders.own(pairs, device="cuda", **settings, batch_size=batch_size)
+    training = {"this engine": own}
+    if batch_size == contenders.BATCH_SIZE:
+        is_trainer = rival == "CrossEncoderTrainer"
+        make = partial(contenders.cross_encoder_trainer, precision="bf16", device="cuda") if is_trainer else make_loop
+        training[rival] = make(pairs)
+    evaluation = {"this engine": partial(measure_own_evaluation, pairs, settings)}
+    return {"training": training, "evaluation": evaluation | {"dynamic padding": partial(measure_padded, pairs)}}
+
+
+def compare(
+    title: str, measures: dict[str, Measure], pairs: PairList, place: Place, seconds: float, peak: float
+) -> Iterator[Row]:
+    """Rows of one work; on a pretend GPU the measures only run."""
+    memory = dict[str, int]()
+    tracked = {name: partial(track, measure, name, memory) for name, measure in measures.items()}
+    if not place.is_real:
+        yield confirmed(f"{title}: the code of all runs", all(measure() > 0 for measure in tracked.values()))
+        return
+    found = interleaved(tracked, place.rounds, seconds)
+    own = found["this engine"]
+    for name, rates in found.items():
+        note = f"{memory[name] / 2**30:.1f} GiB at most"
+        if rates is not own:
+            ratios = [one / other for one, other in zip(own, rates, strict=True)]
+            note += f"; this engine {median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}) times as fast"
+        elif "training" in title:
+            share = median(rates) / len(pairs.texts) * models.compute_teraflops(pairs.path, pairs.lengths) / peak
+            note += f"; {share:.1%} of the matmul peak"
+        yield measured(f"{title}, {name}", rates, "pairs/s", note)
+
+
+def track(measure: Measure, name: str, memory: dict[str, int]) -> float:
     """The measure with deterministic algorithms for this engine alone; notes the largest memory of its rounds."""
-
-    def measure_and_track() -> float:
-        torch.use_deterministic_algorithms(name == "this engine")
-        if device == "cuda":
-            gc.collect()
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-        try:
-            found = measure()
-        finally:
-            torch.use_deterministic_algorithms(True)
-        if device == "cuda":
-            memory[name] = max(memory.get(name, 0), torch.cuda.max_memory_allocated())
-        return found
-
-    return measure_and_track
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    torch.use_deterministic_algorithms(name == "this engine")
+    try:
+        return measure()
+    finally:
+        torch.use_deterministic_algorithms(True)
+        memory[name] = max(memory.get(name, 0), torch.cuda.max_memory_allocated())
 
 
 def choose_rival() -> str:
@@ -101,88 +116,62 @@ def choose_rival() -> str:
     return "CrossEncoderTrainer" if all(map(find_spec, _RIVAL_PACKAGES)) else "plain loop"
 
 
-def make_rival(name: str, pairs: PairList, device: str) -> Measure:
-    """Instances a second of the contender."""
-    if name == "CrossEncoderTrainer":
-        return contenders.cross_encoder_trainer(pairs, "bf16", device, **list_dropouts(pairs))
-    return make_plain_loop(pairs, device)
-
-
-def make_plain_loop(pairs: PairList, device: str) -> Measure:
+def make_loop(pairs: PairList) -> Measure:
     """Instances a second of a loop over batches in random order, each padded to its longest pair."""
 
     def measure() -> float:
-        model = load_padded(pairs, device).train()
+        model = load_padded(pairs).train()
         optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, fused=True)
-        contenders.synchronize(device)
+        torch.cuda.synchronize()
         started = time.perf_counter()
         for rows in torch.randperm(len(pairs.texts)).split(contenders.BATCH_SIZE):
-            labels = torch.from_numpy(pairs.labels)[rows].to(device)
-            with torch.autocast(device, dtype=torch.bfloat16):
-                loss = model(**pad(pairs, rows.tolist(), device), labels=labels).loss
+            labels = torch.from_numpy(pairs.labels)[rows].to("cuda")
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = model(**pad(pairs, rows.tolist()), labels=labels).loss
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-        contenders.synchronize(device)
+        torch.cuda.synchronize()
         return len(pairs.texts) / (time.perf_counter() - started)
 
     return measure
 
 
-def make_own_evaluation(pairs: PairList, device: str) -> Measure:
+def measure_own_evaluation(pairs: PairList, settings: dict[str, str]) -> float:
     """Pairs a second of this engine's evaluation, in batches of pairs of similar length."""
-    labels = contenders.label(pairs)
-
-    def measure() -> float:
-        trainer = contenders.own_trainer(pairs, device=device, **_OWN)
-        contenders.synchronize(device)
-        return rate(lambda: trainer.score_pairs(labels), len(pairs.texts))()
-
-    return measure
+    trainer, labels = contenders.own_trainer(pairs, device="cuda", **settings), contenders.label(pairs)
+    torch.cuda.synchronize()
+    return rate(lambda: trainer.score_pairs(labels), len(pairs.texts))()
 
 
-def make_padded_evaluation(pairs: PairList, device: str) -> Measure:
+def measure_padded(pairs: PairList) -> float:
     """Pairs a second in batches of 128 in the given order, each padded to its longest pair."""
+    model = load_padded(pairs).eval()
 
-    def measure() -> float:
-        model = load_padded(pairs, device).eval()
+    def work() -> None:
+        with torch.inference_mode(), torch.autocast("cuda", dtype=torch.bfloat16):
+            parts = torch.arange(len(pairs.texts)).split(128)
+            torch.cat([model(**pad(pairs, rows.tolist())).logits for rows in parts]).cpu()
 
-        def work() -> None:
-            with torch.inference_mode(), torch.autocast(device, dtype=torch.bfloat16):
-                logits = [
-                    model(**pad(pairs, rows.tolist(), device)).logits
-                    for rows in torch.arange(len(pairs.texts)).split(128)
-                ]
-            torch.cat(logits).cpu()
-
-        contenders.synchronize(device)
-        return rate(work, len(pairs.texts))()
-
-    return measure
+    torch.cuda.synchronize()
+    return rate(work, len(pairs.texts))()
 
 
-def list_dropouts(pairs: PairList) -> dict[str, float]:
-    """Settings that give the model of transformers dropout 0.1 where it has none by default."""
-    names = ("attention_dropout", "mlp_dropout", "embedding_dropout", "classifier_dropout")
-    return dict.fromkeys(names, 0.1) if "modernbert" in pairs.path.name else {}
+def load_padded(pairs: PairList) -> torch.nn.Module:
+    """The model of transformers with a classifier and its own dropout of 0.1."""
+    options = {"num_labels": 2, "attn_implementation": "sdpa", "dtype": torch.float32}
+    model: torch.nn.Module = AutoModelForSequenceClassification.from_pretrained(pairs.path, **options)
+    return model.to("cuda")
 
 
-def load_padded(pairs: PairList, device: str) -> torch.nn.Module:
-    """The model of transformers with a classifier and dropout 0.1."""
-    model: torch.nn.Module = AutoModelForSequenceClassification.from_pretrained(
-        pairs.path, num_labels=2, attn_implementation="sdpa", dtype=torch.float32, **list_dropouts(pairs)
-    )
-    return model.to(device)
-
-
-def pad(pairs: PairList, rows: list[int], device: str) -> dict[str, torch.Tensor]:
-    """Inputs of the model for these pairs, on its device."""
+def pad(pairs: PairList, rows: list[int]) -> dict[str, torch.Tensor]:
+    """Inputs of the model for these pairs."""
     features = [{name: pairs.encoded[name][row] for name in pairs.encoded} for row in rows]
-    return {name: values.to(device) for name, values in pairs.tokenizer.pad(features, return_tensors="pt").items()}
+    return {name: values.to("cuda") for name, values in pairs.tokenizer.pad(features, return_tensors="pt").items()}
 
 
-def measure_matmul_peak(size: int = 8192) -> float:
+def measure_matmul_peak(size: int) -> float:
     """TFLOP/s of a square product in bf16: the best of ten."""
     left, right = (torch.randn(size, size, dtype=torch.bfloat16, device="cuda") for _ in range(2))
     rates = []

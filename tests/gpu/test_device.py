@@ -15,9 +15,8 @@ from torch.nn.attention.varlen import varlen_attn
 
 from tests.pretend_gpu import make_environment
 from tests.pretend_gpu.counting import Counts, count
-from tests.pretend_gpu.cuda import _kept
 
-pytestmark = pytest.mark.skipif(not _kept, reason="needs -p tests.pretend_gpu.plugin")
+pytestmark = pytest.mark.usefixtures("pretend_gpu")
 
 
 def on_device(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -16,8 +16,8 @@ An operation of aten that computes is one kernel, also `native_dropout`, `_forea
 `fused=True`), `scaled_dot_product_attention` and `_flash_attention_forward` (half precision, cumulative lengths,
 window, dropout, no other options) and their backward steps. `varlen_attn` is the latter and a fill by torch itself.
 
-Not simulated: speed, rounding of other kernels, atomic operations, memory, parallel streams, CUDA graphs, errors of the
-driver.
+Not simulated: speed, rounding of other kernels, atomic operations, memory (tensors of a GiB and more count), parallel
+streams, CUDA graphs, errors of the driver.
 
 In pytest: `-p tests.pretend_gpu.plugin`, and `--runs-on-gpu` to make the GPU the default device of runs. In a tree of
 processes: the variables of `make_environment` add the GPU to every Python process that imports torch.
@@ -28,6 +28,8 @@ from pathlib import Path
 
 VARIABLE = "PRETEND_GPU"
 """Names of the GPUs with commas between them, in the order of their numbers."""
+USERS = "PRETEND_GPU_USERS"
+"""Folder in which every process that uses a GPU writes a file with the GPUs that it sees."""
 _ROOT = Path(__file__).parents[2]
 
 

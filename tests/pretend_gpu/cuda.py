@@ -5,7 +5,7 @@ import mmap
 import os
 import platform
 import threading
-from contextlib import nullcontext
+from contextlib import ContextDecorator, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,6 @@ from tests.pretend_gpu.attention import attend
 from tests.pretend_gpu.device import DEVICE, DeviceTensor, use_device
 from tests.pretend_gpu.generators import Generator, default_generator
 
-_MEMORY = 80 << 30
 _kept: list[Any] = []
 """What lives as long as the process."""
 
@@ -87,9 +86,13 @@ def _make_cuda_an_accelerator() -> None:
         raise RuntimeError("this torch has other hooks: see ATen/detail/AcceleratorHooksInterface.h")
 
 
+class _Nothing(ContextDecorator, nullcontext):
+    """A context, or decorator, without effect."""
+
+
 def _inference_mode(mode: Any = True) -> Any:
     """Stands for torch.inference_mode: a view of a tensor on the device cannot be a tensor of inference."""
-    return torch.no_grad()(mode) if callable(mode) else torch.no_grad() if mode else nullcontext()
+    return torch.no_grad()(mode) if callable(mode) else torch.no_grad() if mode else _Nothing()
 
 
 def _list_names() -> list[str]:
@@ -101,7 +104,7 @@ def _list_names() -> list[str]:
 
 def _get_properties(device: Any = 0) -> SimpleNamespace:
     number = 0 if device is None else device if isinstance(device, int) else torch.device(device).index or 0
-    own = {"total_memory": _MEMORY, "multi_processor_count": 132}
+    own = {"total_memory": DeviceTensor.memory, "multi_processor_count": 132}
     return SimpleNamespace(name=_list_names()[number], major=9, minor=0, **own)
 
 
@@ -154,6 +157,7 @@ def _set_sync_debug_mode(mode: int | str) -> None:
 def _set_fraction(fraction: float, device: Any = None) -> None:
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    DeviceTensor.limit = int(fraction * DeviceTensor.memory)
 
 
 def _return(value: Any) -> Any:
@@ -168,10 +172,10 @@ _RESULTS = {
     "is_bf16_supported": True,
     "is_current_stream_capturing": False,
     "_is_in_bad_fork": False,
-    "mem_get_info": (_MEMORY, _MEMORY),
+    "mem_get_info": (DeviceTensor.memory, DeviceTensor.memory),
     "current_stream": _STREAM,
     "default_stream": _STREAM,
-    "stream": nullcontext(),
+    "stream": _Nothing(),
     **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), 0),
     **dict.fromkeys(("_lazy_init", "init", "set_device", "set_stream", "empty_cache", "ipc_collect"), None),
     **dict.fromkeys(("reset_peak_memory_stats", "reset_accumulated_memory_stats"), None),

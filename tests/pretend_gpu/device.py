@@ -1,7 +1,10 @@
 """Tensors on the device, and the operations on them, which the processor computes."""
 
+import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,12 +13,14 @@ from torch._library.custom_ops import OPDEFS
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from tests.pretend_gpu import transfers
+from tests.pretend_gpu import USERS, transfers
 from tests.pretend_gpu.attention import OPERATIONS
 from tests.pretend_gpu.counting import note_kernel
 from tests.pretend_gpu.generators import check_generator, use_generator
 
 DEVICE = torch.device("cuda", 0)
+_LARGE = 1 << 30
+"""Bytes of a tensor from which on it counts as memory of the device."""
 _FREE = {"_unsafe_view", "_reshape_alias", "is_same_size", "_local_scalar_dense", "lift_fresh"}
 """Operations without a kernel, in addition to views and empty tensors."""
 _INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
@@ -31,17 +36,33 @@ class DeviceTensor(Tensor):
     """A tensor on the device; `host` is a tensor of the processor with its values."""
 
     is_any_made = False
+    memory, limit, used = 80 << 30, 80 << 30, 0
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
     def __new__(cls, host: Tensor) -> Any:
         if not torch.cuda.is_available():
             raise RuntimeError("No CUDA GPUs are available")
+        if host.nbytes >= _LARGE:
+            cls._take_memory(host)
         layout = {"strides": host.stride(), "storage_offset": host.storage_offset(), "layout": host.layout}
         made = Tensor._make_wrapper_subclass(cls, host.size(), dtype=host.dtype, device=DEVICE, **layout)
         made.host = host.detach()
-        DeviceTensor.is_any_made = True
+        if not DeviceTensor.is_any_made:
+            DeviceTensor.is_any_made = True
+            note_user()
         return made
+
+    @staticmethod
+    def _take_memory(host: Tensor) -> None:
+        if DeviceTensor.used + host.nbytes > DeviceTensor.limit:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {host.nbytes >> 20} MiB.")
+        DeviceTensor.used += host.nbytes
+        weakref.finalize(host.untyped_storage(), DeviceTensor._give_back, host.nbytes)
+
+    @staticmethod
+    def _give_back(count: int) -> None:
+        DeviceTensor.used -= count
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,6 +86,12 @@ class DeviceTensor(Tensor):
         self.host = values.host
 
     data = property(Tensor.detach, _set_data)
+
+
+def note_user() -> None:
+    """Write which GPUs this process sees into a file of the folder of users, if there is one."""
+    if folder := os.environ.get(USERS):
+        Path(folder, str(os.getpid())).write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "0"))
 
 
 class PretendMode(TorchDispatchMode):

@@ -9,13 +9,18 @@ from typing import Any
 
 
 class _Finder:
-    """Finds torch and no other module; it installs the device when torch has been loaded."""
+    """Finds torch and no other module; its loader installs the device when torch has been loaded."""
+
+    is_searching = False
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != "torch":
+        if name != "torch" or self.is_searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        self.is_searching = True
+        try:
+            spec = importlib.util.find_spec("torch")
+        finally:
+            self.is_searching = False
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 

@@ -89,7 +89,7 @@ def test_training_is_plain_simcse_in_torch(
     np.testing.assert_allclose([row["train/learning_rate"] for row in rows], [1e-3, 7.5e-4, 5e-4, 2.5e-4])
     mine = [*model.embeddings.parameters(), *model.upper.parameters(), *model.head_parameters().values()]
     for one, other in zip(mine, parameters, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+        torch.testing.assert_close(one.cpu(), other, rtol=0, atol=1e-5)
 
 
 def test_noise_is_drawn_once_a_batch_and_never_without_weight(

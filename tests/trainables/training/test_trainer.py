@@ -98,7 +98,7 @@ def test_training_is_a_plain_loop_in_torch(world: World, fresh: Fresh, family: s
     expected = [*base.embeddings.parameters(), *base.encoder.parameters(), *base.pooler.parameters()]
     mine = [*trained.embeddings.parameters(), *trained.upper.parameters(), *trained.pooler.parameters()]
     for one, other in zip([*mine, *trained.head.parameters()], [*expected, *head.parameters()], strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+        torch.testing.assert_close(one.cpu(), other, rtol=0, atol=1e-6)
 
 
 class SamePairs:
