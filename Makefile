@@ -102,8 +102,9 @@ bench-quick: $(TESTABLE)
 	@$(BIN)/pip install -q --no-deps -r requirements-bench.lock
 	$(BIN)/python -m benchmarks.guard $(ARGS)
 
-# Checks and measures a GPU; on another machine, checks what a processor can. Installs nothing: it uses PYTHON as it is, or
-# .venv where there is one, with the packages of `make gpu-packages` where they are. ARGS="--parts equality,study" chooses.
+# Checks and measures a GPU; on another machine, runs the same code on a pretend one. Installs nothing: it uses PYTHON as it
+# is, or .venv where there is one, with the packages of `make gpu-packages` where they are. ARGS="--parts memory,study"
+# chooses, ARGS="--seconds 420" ends in time.
 CARRIED := build/gpu-packages
 GPU_PYTHON = $(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(BIN)/python)),$(BIN)/python,$(PYTHON))
 gpu:
@@ -113,7 +114,7 @@ gpu:
 	@PYTHONPATH=$(CURDIR):$(CURDIR)/$(CARRIED)/site-packages $(GPU_PYTHON) -m benchmarks.gpu $(ARGS)
 
 # What `make gpu` needs beyond torch and transformers, to carry to a machine without a network: a folder, and the same as one
-# archive. ARGS="--python 3.12" collects for another Python.
+# archive. ARGS="--python 3.12" collects for another Python, ARGS=--only-missing for a machine that has more.
 gpu-packages:
 	@$(GPU_PYTHON) -m benchmarks.gpu.packages $(CARRIED) $(ARGS)
 

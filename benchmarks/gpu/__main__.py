@@ -58,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # One GPU: transformers' trainer would take all of them.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    is_real = find_gpu()
+    try:
+        is_real = find_gpu()
+    except RuntimeError as error:
+        print_error("benchmarks.gpu", f"no GPU here, and {error}")
+        return 2
     from benchmarks.contenders import quiet
     from trainables.training.process import prepare_process
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.gpu.report import Row
+from benchmarks.gpu.report import Row, not_measured
 
 _LIGHT, _HEAVY = ("numpy", "pydantic", "safetensors", "torch", "transformers"), ("pandas", "pyarrow", "scipy")
 
@@ -54,7 +54,7 @@ class Part(NamedTuple):
         for row in import_module(f"benchmarks.gpu.{name}").run(place):
             yield row
             if time.monotonic() > place.end:
-                yield Row("the rest of the part", "not measured", note="its time is over")
+                yield not_measured("the rest of the part", "its time is over")
                 break
 
 

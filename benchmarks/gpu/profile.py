@@ -47,7 +47,7 @@ def profile(work: Callable[[], object]) -> tuple[int, str]:
         seconds = time.perf_counter() - started
     events = [each for each in profiler.events() or () if each.device_type == DeviceType.CUDA]
     kernels = [each for each in events if not each.name.startswith(("Memcpy", "Memset"))]
-    microseconds = sum(each.device_time_total for each in kernels)
+    microseconds = sum(each.time_range.elapsed_us() for each in kernels)
     return len(kernels), f"busy {microseconds / 1e6 / seconds:.0%} of the time"
 
 

@@ -1,8 +1,8 @@
 """Training and evaluation of rankers by this engine and by a contender.
 
-The contender is sentence-transformers' CrossEncoderTrainer where it is installed, otherwise a plain loop with dynamic
-padding over the model of transformers. Both compute in bf16, attention by scaled_dot_product_attention; only this
-engine uses deterministic algorithms.
+The contender of training is sentence-transformers' CrossEncoderTrainer, where it is installed; that of evaluation is
+the model of transformers with dynamic padding. All compute in bf16, attention by scaled_dot_product_attention; only
+this engine uses deterministic algorithms.
 """
 
 import gc
@@ -65,13 +65,10 @@ def run(place: Place) -> Iterator[Row]:
 
 def list_measures(pairs: PairList, batch_size: int) -> dict[str, dict[str, Measure]]:
     """Return the measures by work and contender; the first is this engine's."""
-    rival, settings = choose_rival(), {"precision": "bf16", "evaluation_precision": "bf16"}
-    own = contenders.own(pairs, device="cuda", **settings, batch_size=batch_size)
-    training = {"this engine": own}
-    if batch_size == contenders.BATCH_SIZE:
-        is_trainer = rival == "CrossEncoderTrainer"
-        make = partial(contenders.cross_encoder_trainer, precision="bf16", device="cuda") if is_trainer else make_loop
-        training[rival] = make(pairs)
+    settings = {"precision": "bf16", "evaluation_precision": "bf16"}
+    training = {"this engine": contenders.own(pairs, device="cuda", **settings, batch_size=batch_size)}
+    if batch_size == contenders.BATCH_SIZE and all(map(find_spec, _RIVAL_PACKAGES)):
+        training["CrossEncoderTrainer"] = contenders.cross_encoder_trainer(pairs, "bf16", "cuda")
     evaluation = {"this engine": partial(measure_own_evaluation, pairs, settings)}
     return {"training": training, "evaluation": evaluation | {"dynamic padding": partial(measure_padded, pairs)}}
 
@@ -111,33 +108,6 @@ def track(measure: Measure, name: str, memory: dict[str, int]) -> float:
         memory[name] = max(memory.get(name, 0), torch.cuda.max_memory_allocated())
 
 
-def choose_rival() -> str:
-    """Name of the best contender of training that is installed."""
-    return "CrossEncoderTrainer" if all(map(find_spec, _RIVAL_PACKAGES)) else "plain loop"
-
-
-def make_loop(pairs: PairList) -> Measure:
-    """Instances a second of a loop over batches in random order, each padded to its longest pair."""
-
-    def measure() -> float:
-        model = load_padded(pairs).train()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=2e-5, fused=True)
-        torch.cuda.synchronize()
-        started = time.perf_counter()
-        for rows in torch.randperm(len(pairs.texts)).split(contenders.BATCH_SIZE):
-            labels = torch.from_numpy(pairs.labels)[rows].to("cuda")
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = model(**pad(pairs, rows.tolist()), labels=labels).loss
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-        torch.cuda.synchronize()
-        return len(pairs.texts) / (time.perf_counter() - started)
-
-    return measure
-
-
 def measure_own_evaluation(pairs: PairList, settings: dict[str, str]) -> float:
     """Pairs a second of this engine's evaluation, in batches of pairs of similar length."""
     trainer, labels = contenders.own_trainer(pairs, device="cuda", **settings), contenders.label(pairs)
@@ -159,7 +129,7 @@ def measure_padded(pairs: PairList) -> float:
 
 
 def load_padded(pairs: PairList) -> torch.nn.Module:
-    """The model of transformers with a classifier and its own dropout of 0.1."""
+    """The model of transformers with a classifier."""
     options = {"num_labels": 2, "attn_implementation": "sdpa", "dtype": torch.float32}
     model: torch.nn.Module = AutoModelForSequenceClassification.from_pretrained(pairs.path, **options)
     return model.to("cuda")

@@ -189,9 +189,21 @@ def test_threads_have_the_device() -> None:
 
 def test_every_process_sees_its_visible_gpus() -> None:
     code = "import torch; print([torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())])"
-    for visible, names in (("1", ["B"]), ("0,1,2", ["A", "B", "A"]), ("", [])):
+    for visible, names in (("1,0,2", ["B", "A", "A"]), ("", [])):
         environment = {**os.environ, **make_environment("A,B"), "CUDA_VISIBLE_DEVICES": visible}
         found = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
         )
         assert found.stdout.strip() == str(names)
+
+
+def test_a_share_of_the_memory_runs_out() -> None:
+    torch.cuda.set_per_process_memory_fraction(0.25)
+    try:
+        held = torch.empty(10 << 30, dtype=torch.uint8, device="cuda")
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(11 << 30, dtype=torch.uint8, device="cuda")
+        del held
+        torch.empty(11 << 30, dtype=torch.uint8, device="cuda")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)

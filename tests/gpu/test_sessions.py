@@ -9,7 +9,10 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = "tests.pretend_gpu.plugin"
-TESTS_OF_A_GPU = ("tests/gpu", "tests/trainables/training/test_gpu.py", "tests/trainables/models/test_attention.py")
+TESTS_OF_A_GPU = (
+    *("tests/gpu/test_device.py", "tests/gpu/test_runs.py", "tests/gpu/test_budgets.py"),
+    *("tests/trainables/training/test_gpu.py", "tests/trainables/models/test_attention.py"),
+)
 SAMPLE = (
     "models/test_packing.py::test_the_gradients_of_the_parts_add_up_to_that_of_the_batch",
     "rankers/test_curriculum_runs.py::test_a_batch_of_a_run_holds_easy_queries_first",
