@@ -5,7 +5,7 @@ It has three kernels. All of them compute softmax(scaling * query @ key) @ value
 - explicit: products, softmax and dropout one after another, with the masks of `Dropout`. On a processor it is the one
   with dropout and, without tiles (AMX), the fastest one for short texts.
 - fused: torch's scaled_dot_product_attention, which never stores the scores. On a GPU it draws its own dropout masks,
-  in the order of use, from the generator that `DropoutSource.use` seeds.
+  in the order of use, from the generator that `Dropout.draw_on` seeds.
 - varlen: torch's flash attention over texts of different lengths, without padding. It has no dropout and needs half
   precision.
 
@@ -216,7 +216,7 @@ def _attend_first_tokens(
         mask = group.make_mask(dtype=scores.dtype)
         if mask is not None:
             scores += mask.squeeze(1)
-        weights = dropout.apply_mask(scores.softmax(dim=-1)) * dropout.scale
+        weights = dropout(scores.softmax(dim=-1))
         means.append(weights @ array)
         sums.append(weights.sum(dim=-1, keepdim=True))
     mean = nn.functional.pad(torch.cat(means), (0, 0, 0, 0, 0, n_rows - n_texts))

@@ -2,8 +2,8 @@
 
 On a CPU, torch's bernoulli makes one serial draw per element, which takes a quarter of a training step. Here a 64-bit
 word of SFC64 decides four elements. The probability is therefore the multiple of 1/65536 that is nearest to the
-requested rate, and the scale is exact for that probability. A GPU draws with torch's own generator, so it has other
-masks under the same name.
+requested rate, and the scale is exact for that probability. A GPU draws with torch's own dropout and attention, from
+its generator, which is seeded by the same name. It has other masks.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _INTEGER_DTYPES = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Dropout:
-    """The dropout masks of one forward pass, drawn one after another in the order of use.
+    """The dropout masks of one batch, drawn one after another in the order of use, in one or more forward passes.
 
     Args:
         rate: probability that an element is dropped, below 1. With 0 nothing is drawn.
@@ -38,10 +38,29 @@ class Dropout:
         self.scale = _LEVELS / (_LEVELS - self._dropped_levels)
         self.rate, self.is_active, self.seed = self._dropped_levels / _LEVELS, self._dropped_levels > 0, seed
         self._bit_generator: np.random.SFC64 | None = None
-        self._generator: torch.Generator | None = None
+        self._is_on_gpu = False
+
+    @contextmanager
+    def draw_on(self, device: torch.device) -> Iterator[None]:
+        """Let everything that draws on a GPU inside the block draw from the stream of these masks.
+
+        The stream starts with the block, so all passes of a batch belong into one block. After it, the generator of the
+        GPU has its state of before. On a processor nothing changes.
+        """
+        if device.type == "cpu" or not self.is_active:
+            yield
+            return
+        before = torch.cuda.get_rng_state(device)
+        torch.cuda.manual_seed(self.seed)
+        self._is_on_gpu = True
+        try:
+            yield
+        finally:
+            self._is_on_gpu = False
+            torch.cuda.set_rng_state(before, device)
 
     def apply_mask(self, values: Tensor, scale: float = 1.0) -> Tensor:
-        """Return `values` times a factor, with dropped elements set to 0.
+        """Return `values` on a processor times a factor, with dropped elements set to 0.
 
         By default they are not scaled: the caller multiplies by `self.scale` where that is cheapest.
         """
@@ -56,12 +75,6 @@ class Dropout:
         Each element is decided by one 16-bit integer.
         """
         threshold = self._dropped_levels - _LEVELS // 2
-        if values.is_cuda:
-            if self._generator is None:
-                self._generator = torch.Generator(values.device).manual_seed(self.seed)
-            draws = torch.empty(values.shape, dtype=torch.int16, device=values.device)
-            kept = draws.random_(-_LEVELS // 2, _LEVELS // 2, generator=self._generator) >= threshold
-            return kept.to(torch.int8).neg_()
         if self._bit_generator is None:
             self._bit_generator = np.random.SFC64(self.seed)
         count = values.numel()
@@ -69,7 +82,10 @@ class Dropout:
         return torch.from_numpy(np.negative((words >= threshold).view(np.int8))).view(values.shape)
 
     def __call__(self, values: Tensor) -> Tensor:
-        """Return `values`, dropped and scaled."""
+        """Return `values`, dropped and scaled; on a GPU inside `draw_on`."""
+        if values.is_cuda and self.is_active:
+            assert self._is_on_gpu, "masks on a GPU are drawn inside `draw_on`"
+            return nn.functional.dropout(values, self.rate)
         return self.apply_mask(values, self.scale)
 
 
@@ -113,19 +129,11 @@ class DropoutSource:
         self.current = NO_DROPOUT
 
     @contextmanager
-    def use(self, dropout: Dropout, device: torch.device) -> Iterator[None]:
-        """Make `dropout` the current one inside the block.
-
-        On a GPU, the generator of torch's own attention has the seed of `dropout` inside the block, and its state of
-        before after it.
-        """
+    def use(self, dropout: Dropout) -> Iterator[None]:
+        """Make `dropout` the current one inside the block."""
         self.current = dropout
-        on_gpu = dropout.is_active and device.type == "cuda"
         try:
-            with torch.random.fork_rng([device] if on_gpu else [], enabled=on_gpu):
-                if on_gpu:
-                    torch.cuda.manual_seed(dropout.seed)
-                yield
+            yield
         finally:
             self.current = NO_DROPOUT
 

@@ -114,7 +114,7 @@ class Transformer(nn.Module):
                 models compute without the others. False for that of all tokens, shape (tokens, hidden).
         """
         hidden, layout = self._to_device(batch)
-        with self._dropout.use(dropout, hidden.device):
+        with self._dropout.use(dropout):
             if self.embeddings is not None:
                 hidden = self._embed(hidden, layout)
             hidden = self._run_upper(hidden, PackedPass(layout, dropout), first_only)

@@ -106,7 +106,8 @@ class RankerTrainer(Trainer):
             group = 1 + self.settings.negatives if objective.is_per_query else 1
             rows = sampler.sample_rows(step).reshape(-1, group)
             dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
-            return self._backward(rows, pairs, objective, epsilon, dropout)
+            with dropout.draw_on(self.device):
+                return self._backward(rows, pairs, objective, epsilon, dropout)
 
         self._train(segment, until, gradient, after_step)
 

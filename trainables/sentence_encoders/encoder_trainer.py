@@ -76,7 +76,8 @@ class EncoderTrainer(Trainer):
         # The mean does not depend on the order, and attention is faster if neighbours have similar lengths.
         rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]
         dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
+        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16")
+        with dropout.draw_on(self.device), autocast:
             first, second = self.model.encode_views(self.source.read(rows), dropout)
         loss = info_nce(first.float(), second.float(), settings.temperature, noise, weight)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -217,7 +217,8 @@ def test_the_fastest_kernel_is_chosen(
 
 def test_a_pass_on_a_processor_leaves_the_generator_alone() -> None:
     source, before = DropoutSource(), torch.get_rng_state()
-    with source.use(Dropout(0.1, 3), torch.device("cpu")):
+    dropout = Dropout(0.1, 3)
+    with dropout.draw_on(torch.device("cpu")), source.use(dropout):
         assert source.current.rate == pytest.approx(0.1, abs=1e-5)
     assert source.current is NO_DROPOUT
     assert torch.equal(torch.get_rng_state(), before)
@@ -225,7 +226,7 @@ def test_a_pass_on_a_processor_leaves_the_generator_alone() -> None:
 
 def test_the_dropout_ends_with_a_pass_that_fails() -> None:
     source = DropoutSource()
-    with pytest.raises(ValueError, match="no"), source.use(Dropout(0.1, 3), torch.device("cpu")):
+    with pytest.raises(ValueError, match="no"), source.use(Dropout(0.1, 3)):
         raise ValueError("no")
     assert source.current is NO_DROPOUT
 
@@ -241,11 +242,16 @@ def test_a_gpu_computes_the_same(monkeypatch: pytest.MonkeyPatch, kernel: str, w
 
 @gpu
 def test_dropout_on_a_gpu_is_named_and_leaves_the_generator_alone() -> None:
-    source, device, before = DropoutSource(), torch.device("cuda", 0), torch.cuda.get_rng_state()
-    outputs = []
+    device, before = torch.device("cuda", 0), torch.cuda.get_rng_state()
+    ones, outputs = torch.ones(64, 64, device=device), []
     for seed in (1, 1, 2):
-        with torch.inference_mode(), source.use(Dropout(0.3, seed), device):
-            outputs.append(attend(make_inputs("cuda"), None, source.current))
+        dropout = Dropout(0.3, seed)
+        with torch.inference_mode(), dropout.draw_on(device):
+            passes = [(attend(make_inputs("cuda"), None, dropout).cpu(), dropout(ones).cpu()) for _ in range(2)]
+        assert not any(torch.equal(one, other) for one, other in zip(*passes, strict=True))
+        outputs.append(torch.cat([each.flatten() for own in passes for each in own]))
     assert torch.equal(outputs[0], outputs[1])
     assert not torch.equal(outputs[0], outputs[2])
     assert torch.equal(torch.cuda.get_rng_state(), before)
+    with pytest.raises(AssertionError, match="draw_on"):
+        Dropout(0.3, 1)(ones)
