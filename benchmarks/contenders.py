@@ -24,6 +24,7 @@ from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import load_tokenizer
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
+from trainables.specs.environment import DeviceType, resolve_precision
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerTrainingSettings
 from trainables.training.process import keep_freed_memory
 
@@ -89,7 +90,9 @@ def measure_in_turn(make: Callable[..., Measure], lists: PairLists, **settings: 
     return in_turn([make(pairs, **settings) for pairs in lists.read()])
 
 
-def own_trainer(pairs: PairList, precision: str, seed: int = 1, device: str = "cpu", **others: Any) -> RankerTrainer:
+def own_trainer(
+    pairs: PairList, precision: str, seed: int = 1, device: DeviceType = "cpu", **others: Any
+) -> RankerTrainer:
     """This engine's trainer of a whole epoch; `others` are further settings of training.
 
     Freed memory is kept from then on, as in a trial, also for the contenders in this process.
@@ -106,6 +109,7 @@ def own_trainer(pairs: PairList, precision: str, seed: int = 1, device: str = "c
             **others,
         }
     )
+    settings = resolve_precision(settings, device)
     return RankerTrainer(CrossEncoder(pairs.path, RankerModelSettings(), seed).to(device), settings, seed, pairs)
 
 
@@ -115,7 +119,7 @@ def label(pairs: PairList) -> Pairs:
     return Pairs(0, given, given, np.where(given == 1, np.nan, 0.5), given)
 
 
-def own(pairs: PairList, precision: str, device: str = "cpu", **others: Any) -> Measure:
+def own(pairs: PairList, precision: str, device: DeviceType = "cpu", **others: Any) -> Measure:
     """Instances a second of this engine."""
     labels = label(pairs)
 

@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.peer_study import AT_ONCE
 from trainables.models.packing import PackedBatch
-from trainables.models.scoring import Precision
+from trainables.models.precision import Precision
 from trainables.models.transformer import Transformer
 from trainables.rankers.ranker_run import RankerData
 from trainables.rankers.ranker_trainer import RankerTrainer

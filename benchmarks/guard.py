@@ -27,8 +27,8 @@ from benchmarks.engine import docstring_pairs, packed_scores, padded_scores
 from benchmarks.measure import Measure, apart, describe_share, interleaved, machine, matmul_peak, rate
 from benchmarks.recorded import compare, make_entry, read_entries, record
 from benchmarks.rerank import own, rival, write_model
+from trainables.models.precision import Precision
 from trainables.models.pretrained import resolve_model_path
-from trainables.models.scoring import Precision
 from trainables.specs import environment
 
 _THREADS, _ROUNDS = 2, 5

@@ -27,7 +27,7 @@ from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
 from benchmarks import contenders
 from study.execution.connect import configure_ray_start
 from study.execution.tuner import open_session
-from trainables.models.scoring import Precision
+from trainables.models.precision import Precision
 from trainables.specs.environment import has_bf16_units
 
 AT_ONCE = 2

@@ -11,8 +11,8 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from trainables.data.ranking_tokens import join_pairs
+from trainables.models.precision import Precision
 from trainables.models.pretrained import load_tokenizer, resolve_model_path
-from trainables.models.scoring import Precision
 from trainables.reranking.chunk_scorer import ChunkScorer, Scores
 from trainables.reranking.run_tokens import open_tokens, read_pair_format, write_tokens
 from trainables.reranking.texts import open_texts

@@ -120,7 +120,7 @@ def _export_system(study_name: str, system: str, overrides: Sequence[str], place
 def _rerank_with(options: argparse.Namespace, model: str) -> None:
     _silence_libraries()
     from trainables.exchange.classifier import load_classifier
-    from trainables.models.scoring import Precision
+    from trainables.models.precision import Precision
     from trainables.reranking.job import Job, Workers, rerank
     from trainables.reranking.local_workers import LocalWorkers
     from trainables.reranking.resolved_models import resolve_models

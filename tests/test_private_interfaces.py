@@ -107,11 +107,13 @@ USES = {
         """
     },
     "torch": {
-        "trainables/models/scoring.py": """
+        "trainables/models/precision.py": """
             torch: ops.mkldnn._reorder_linear_weight, ops.mkldnn._linear_pointwise
+            torch: _foreach_copy_, _foreach_add_, nn.Linear(1, 1)._parameters["weight"]
         """,
         "trainables/models/attention.py": """
             torch.nn.attention.varlen: inspect.signature(varlen_attn).parameters["window_size"]
+            trainables.models.attention: {True: 1}[has_flash_operation()]
         """,
     },
     "optuna": {

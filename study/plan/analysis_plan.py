@@ -203,8 +203,8 @@ def check_changes(study: Study, model_digest: str | None, data: dict[str, Any]) 
         return
     earlier = read_plan(folder / PLAN_FILE).document
     settings, curriculum, training = earlier["settings"], study.curriculum, study.training
-    if training.precision == "auto":
-        training = training.model_copy(update={"precision": settings["training"]["precision"]})
+    unset = [name for name, value in training.model_dump(mode="json").items() if value == "auto"]
+    training = training.model_copy(update={name: settings["training"][name] for name in unset})
     if curriculum.vectors:
         curriculum = curriculum.model_copy(update={"vectors": settings["curriculum"]["vectors"]})
     study = study.model_copy(update={"training": training, "curriculum": curriculum})

@@ -24,7 +24,7 @@ from trainables.difficulty.word_vectors import load_vectors_from_model
 from trainables.models.architectures import ARCHITECTURES, get_architecture
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import NO_DROPOUT, Dropout
-from trainables.models.packing import PackedBatch
+from trainables.models.packing import PackedBatch, duplicate_pairs
 from trainables.models.pretrained import (
     check_model_settings,
     count_layers_to_reinitialize,
@@ -259,12 +259,12 @@ def test_two_views_of_a_sentence(models: dict[str, Path], kind: str, pooling: st
     batch, oracle = make_batch(SHORT), load_oracle(models[kind])
     batch = batch._replace(starts=batch.lengths)
     with torch.inference_mode():
-        first, second = model.encode_views(batch, NO_DROPOUT)
+        first, second = model.encode_views(duplicate_pairs(batch), NO_DROPOUT)
         rows = run_oracle(oracle, batch)
         expected = torch.stack([row[0] if pooling == "cls" else row.mean(dim=0) for row in rows])
         torch.testing.assert_close(model(batch), expected, rtol=0, atol=1e-5)
         wanted = torch.tanh(model.head(expected)) if model.head is not None else expected
-        dropped = model.encode_views(batch, Dropout(0.1, 3))
+        dropped = model.encode_views(duplicate_pairs(batch), Dropout(0.1, 3))
     torch.testing.assert_close(first, wanted, rtol=0, atol=1e-5)
     torch.testing.assert_close(second, wanted, rtol=0, atol=1e-5)
     assert ((dropped[0] - dropped[1]).abs().amax(dim=1) > 1e-3).all()

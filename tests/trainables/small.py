@@ -35,6 +35,7 @@ TRAINING = {
     "gradient_norm": 1.0,
     "evaluations": 2,
     "precision": "fp32",
+    "tokens_per_micro_batch": 2048,
 }
 
 BASELINE = LabelSmoothing()

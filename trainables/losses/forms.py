@@ -18,10 +18,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import torch
 from scipy.special import expit, softmax
-from torch import Tensor, from_numpy
+from torch import Tensor
 
 from trainables.losses import Form
 from trainables.utils.arrays import Bools, Floats, Ints
+
+Places = tuple[Ints | Bools, ...]
+"""Arrays that say where the terms of a loss are among the candidates."""
 
 
 class Candidates(NamedTuple):
@@ -46,7 +49,10 @@ class LossForm(Protocol):
     def count_terms(self, labels: Floats) -> int:
         """Return the number of terms for labels of shape (queries, candidates)."""
 
-    def select_terms(self, logits: Tensor, labels: Floats) -> Tensor:
+    def find_terms(self, labels: Floats) -> Places:
+        """Return the arrays that say where the terms are, which `select_terms` takes."""
+
+    def select_terms(self, logits: Tensor, *places: Tensor) -> Tensor:
         """Return the inputs of the terms, from logits of shape (queries, candidates, outputs)."""
 
     def make_hard_targets(self, candidates: Candidates, is_distillation: bool) -> Floats:
@@ -63,7 +69,11 @@ class PointwiseForm:
         """Return the number of pairs."""
         return labels.size
 
-    def select_terms(self, logits: Tensor, labels: Floats) -> Tensor:
+    def find_terms(self, labels: Floats) -> Places:
+        """Return nothing: each pair is a term."""
+        return ()
+
+    def select_terms(self, logits: Tensor, *places: Tensor) -> Tensor:
         """Return the logits, shape (pairs, outputs)."""
         return logits.flatten(0, 1)
 
@@ -84,9 +94,13 @@ class PairwiseForm:
         relevant = labels.sum(axis=1)
         return int((relevant * (labels.shape[1] - relevant)).sum())
 
-    def select_terms(self, logits: Tensor, labels: Floats) -> Tensor:
+    def find_terms(self, labels: Floats) -> Places:
+        """Return the numbers of query, relevant and other candidate, (pairs,) each."""
+        return _list_pairs(labels)
+
+    def select_terms(self, logits: Tensor, *places: Tensor) -> Tensor:
         """Return the differences of the logits, shape (pairs,)."""
-        query, better, worse = (from_numpy(index).to(logits.device) for index in _list_pairs(labels))
+        query, better, worse = places
         return logits[query, better, 0] - logits[query, worse, 0]
 
     def make_hard_targets(self, candidates: Candidates, is_distillation: bool) -> Floats:
@@ -119,29 +133,40 @@ class ListwiseForm:
         """Return the number of queries with a relevant candidate."""
         return int(_has_relevant(labels).sum())
 
-    def select_terms(self, logits: Tensor, labels: Floats) -> Tensor:
-        """Return the logits of these queries, shape (queries, candidates)."""
-        return logits[from_numpy(_has_relevant(labels)).to(logits.device), :, 0]
+    def find_terms(self, labels: Floats) -> Places:
+        """Return the numbers of these queries, shape (queries,)."""
+        return (np.flatnonzero(_has_relevant(labels)),)
+
+    def select_terms(self, logits: Tensor, *places: Tensor) -> Tensor:
+        """Return the logits of these queries, shape (queries, candidates).
+
+        With the places of `merge_relevant` after the numbers, they are merged first.
+        """
+        chosen, *merged = places
+        if merged:
+            relevant, is_first = (place[..., None] for place in merged)
+            lowest = torch.finfo(logits.dtype).min / 2
+            together = logits.masked_fill(~relevant, lowest).logsumexp(dim=1, keepdim=True)
+            logits = torch.where(is_first, together, logits.masked_fill(relevant, lowest))
+        return logits[chosen, :, 0]
 
     @staticmethod
-    def merge_relevant(logits: Tensor, labels: Floats) -> tuple[Tensor, Floats]:
-        """Return logits and labels with one relevant candidate per query, which has the probability of all of them.
+    def merge_relevant(labels: Floats) -> tuple[Floats, Places]:
+        """Return labels with one relevant candidate per query, which gets the probability of all of them.
 
         Label relaxation allows any distribution that gives the relevant candidates enough together.
 
         Args:
-            logits: shape (queries, candidates, outputs).
             labels: shape (queries, candidates).
+
+        Returns:
+            The labels, and the places of the relevant candidates before and after; no places if nothing changes.
         """
         if (labels.sum(axis=1) <= 1).all():
-            return logits, labels
-        relevant = from_numpy(labels == 1).to(logits.device)[..., None]
-        lowest = torch.finfo(logits.dtype).min / 2
-        together = logits.masked_fill(~relevant, lowest).logsumexp(dim=1, keepdim=True)
+            return labels, ()
         first = np.zeros_like(labels)
         first[np.arange(len(labels)), labels.argmax(axis=1)] = labels.any(axis=1)
-        is_first = from_numpy(first == 1).to(logits.device)[..., None]
-        return torch.where(is_first, together, logits.masked_fill(relevant, lowest)), first
+        return first, (labels == 1, first == 1)
 
     def make_hard_targets(self, candidates: Candidates, is_distillation: bool) -> Floats:
         """Return equal shares of the relevant candidates, or the softmax of the teacher's scores.

@@ -1,12 +1,13 @@
 """The objective of training: a loss with a distribution that smooths its targets."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor, from_numpy
 
 from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES
-from trainables.losses.forms import FORMS, Candidates, ListwiseForm
+from trainables.losses.forms import FORMS, Candidates, ListwiseForm, Places
 from trainables.losses.relaxation import relax
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.utils.arrays import Floats
@@ -88,15 +89,25 @@ class Objective:
             ValueError: if a candidate has no score that is needed, or if the function of the loss does not return one
                 number per term.
         """
+        arrays = self.make_arrays(supervision, epsilon)
+        return self.sum_losses(logits, [from_numpy(array).to(logits.device) for array in arrays], epsilon)
+
+    def make_arrays(self, supervision: Supervision, epsilon: float) -> tuple[np.ndarray, ...]:
+        """Return what `sum_losses` takes in addition to logits: the targets of all terms, then their places."""
+        merged: Places = ()
         if epsilon and self._distribution.relaxes and isinstance(self._form, ListwiseForm):
-            logits, labels = self._form.merge_relevant(logits, supervision.labels)
+            labels, merged = self._form.merge_relevant(supervision.labels)
             supervision = supervision._replace(labels=labels)
         candidates = self._make_candidates(supervision, epsilon)
         targets = self._form.make_hard_targets(candidates, self._loss.is_distillation)
         if epsilon and self._compute_soft:
             targets = (1 - epsilon) * targets + epsilon * self._form.make_soft_targets(candidates)
-        terms = self._form.select_terms(logits, supervision.labels)
-        losses: Tensor = self._function(terms, from_numpy(targets).to(logits))
+        return (targets, *self._form.find_terms(supervision.labels), *merged)
+
+    def sum_losses(self, logits: Tensor, arrays: Sequence[Tensor], epsilon: float) -> Tensor:
+        """Return what `compute_sum` returns, for the arrays of `make_arrays` on the device of the logits."""
+        targets, *places = arrays
+        losses: Tensor = self._function(self._form.select_terms(logits, *places), targets.to(logits))
         if losses.shape != (len(targets),):
             raise ValueError(f"{self._name} returned the shape {tuple(losses.shape)}; expected ({len(targets)},)")
         return (relax(losses, epsilon) if epsilon and self._distribution.relaxes else losses).sum()

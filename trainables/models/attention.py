@@ -6,14 +6,16 @@ It has three kernels. All of them compute softmax(scaling * query @ key) @ value
   with dropout and, without tiles (AMX), the fastest one for short texts.
 - fused: torch's scaled_dot_product_attention, which never stores the scores. On a GPU it draws its own dropout masks,
   in the order of use, from the generator that `Dropout.draw_on` seeds.
-- varlen: torch's flash attention over texts of different lengths, without padding. It has no dropout and needs half
-  precision.
+- varlen: torch's flash attention over texts of different lengths, without padding. It needs half precision. Its public
+  function has no dropout, so the operation behind it is called where it has the known arguments. With torch's
+  deterministic algorithms its gradient is deterministic, too.
 
-Where a model reads only the first token of each text, the attention of its last layer is computed for that token alone.
-Its keys and values are then never made: the product of a query with all keys is that of (query @ key weights) with all
-inputs, and the mean of the values is the value of the mean of the inputs.
+Where a model reads only the first token of each text, a processor computes the attention of its last layer for that
+token alone. Its keys and values are then never made: the product of a query with all keys is that of (query @ key
+weights) with all inputs, and the mean of the values is the value of the mean of the inputs.
 """
 
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -33,10 +35,15 @@ _MAX_EXPLICIT = 64
 """Longest text, in tokens, for which a processor computes attention faster by single operations than by fused ones."""
 _MAX_EXPLICIT_BF16 = 512
 """The same in bf16, without tiles."""
-_MAX_HEAD_SIZE = 256
-"""Largest size of a head in torch's flash attention; the size is also a multiple of 8."""
+_MAX_HEAD_SIZE = 192
+"""Largest size of a head in torch's flash attention on every GPU, with dropout; the size is also a multiple of 8."""
 _VARLEN_CAPABILITY = (8, 0)
 """Compute capability that torch's flash attention needs."""
+_FLASH_ARGUMENTS = (
+    *("query", "key", "value", "cum_seq_q", "cum_seq_k", "max_q", "max_k", "dropout_p", "is_causal"),
+    "return_debug_mask",
+)
+_FLASH_SETTINGS = ("scale", "window_size_left", "window_size_right")
 
 
 class PackedPass(NamedTuple):
@@ -98,8 +105,8 @@ def attend_packed(
         inputs, weights = queries.to(dtype), bypassed.get_weights(dtype)
         with torch.autocast(query.device.type, enabled=False):
             return _attend_first_tokens(inputs, weights, layout, scaling, dropout)[None], None
-    if choose_kernel(query, dropout, int(layout.lengths.max())) == "varlen":
-        return _attend_varlen(queries, keys, values, layout, scaling, sliding_window)[None], None
+    if choose_kernel(query, dropout, layout.longest) == "varlen":
+        return _attend_varlen(queries, keys, values, layout, scaling, sliding_window, dropout)[None], None
     # Autocast would compute softmax in fp32, with a copy before and after it: the weights are rounded all the same.
     with torch.autocast(query.device.type, enabled=False):
         return _attend_in_groups(queries, keys, values, layout, scaling, sliding_window, dropout)[None], None
@@ -142,12 +149,25 @@ def choose_kernel(query: Tensor, dropout: Dropout, length: int) -> Kernel:
         if query.dtype == torch.bfloat16:
             longest = 0 if has_tile_units() else _MAX_EXPLICIT_BF16
         return "explicit" if dropout.is_active or length <= longest else "fused"
-    if dropout.is_active or query.dtype not in (torch.bfloat16, torch.float16):
-        return "fused"
-    size = query.shape[-1]
-    is_supported = size % 8 == 0 and size <= _MAX_HEAD_SIZE
-    has_varlen = is_supported and torch.cuda.get_device_capability(query.device) >= _VARLEN_CAPABILITY
-    return "varlen" if has_varlen else "fused"
+    has_varlen = can_attend_varlen(query.device, query.dtype, query.shape[-1])
+    return "varlen" if has_varlen and (not dropout.is_active or has_flash_operation()) else "fused"
+
+
+def can_attend_varlen(device: torch.device, dtype: torch.dtype, size: int) -> bool:
+    """Return whether a device has flash attention for heads of this size in this precision."""
+    is_supported = dtype in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= _MAX_HEAD_SIZE
+    return is_supported and torch.cuda.get_device_capability(device) >= _VARLEN_CAPABILITY
+
+
+@cache
+def has_flash_operation() -> bool:
+    """Return whether torch's operation for flash attention has the arguments and results that are used here."""
+    try:
+        schema = torch.ops.aten._flash_attention_forward.default._schema
+    except AttributeError:
+        return False
+    names = [argument.name for argument in schema.arguments]
+    return [*_FLASH_ARGUMENTS] == names[: len(_FLASH_ARGUMENTS)] and {*_FLASH_SETTINGS} <= {*names}
 
 
 def _attend_explicitly(
@@ -175,12 +195,25 @@ def _attend_fused(
 
 
 def _attend_varlen(
-    query: Tensor, key: Tensor, value: Tensor, layout: PackedLayout, scaling: float, window: int | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    layout: PackedLayout,
+    scaling: float,
+    window: int | None,
+    dropout: Dropout,
 ) -> Tensor:
     """Return the attention inside each text; all arrays have the shape (tokens, heads, size of a head)."""
-    offsets, longest = layout.cumulative_lengths, int(layout.lengths.max())
+    offsets, longest = layout.read_cumulative_lengths(), layout.longest
+    places = offsets, offsets, longest, longest
     side = -1 if window is None else window - 1  # tokens on each side, in addition to the token itself
-    output = varlen_attn(query, key, value, offsets, offsets, longest, longest, scale=scaling, window_size=(side, side))
+    if has_flash_operation():
+        sides = dict.fromkeys(("window_size_left", "window_size_right"), side)
+        output = torch.ops.aten._flash_attention_forward(
+            query, key, value, *places, dropout.rate, False, False, scale=scaling, **sides
+        )[0]
+    else:
+        output = varlen_attn(query, key, value, *places, scale=scaling, window_size=(side, side))
     assert isinstance(output, Tensor)
     return output
 
@@ -204,8 +237,9 @@ def _attend_first_tokens(
     """
     heads, size = inputs.shape[1:]
     rows, ((query, query_bias), (key, _), (value, value_bias)) = inputs.flatten(1), projections
-    n_texts, n_rows = len(layout.lengths), len(layout.first_rows)
-    queries = nn.functional.linear(rows.index_select(0, layout.first_rows), query, query_bias)
+    first_rows = layout.read_first_rows()
+    n_texts, n_rows = len(layout.lengths), len(first_rows)
+    queries = nn.functional.linear(rows.index_select(0, first_rows), query, query_bias)
     by_head = (queries * scaling).view(-1, heads, size).transpose(0, 1)
     directions = (by_head @ key.view(heads, size, -1)).transpose(0, 1)[:n_texts]  # (texts, heads, hidden)
     means, sums = list[Tensor](), list[Tensor]()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trainables.models.dropout import NO_DROPOUT, Dropout
-from trainables.models.packing import PackedBatch
+from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.transformer import Transformer, load_pretrained, make_linear, make_pooler
 from trainables.specs.ranker import RankerModelSettings
 
@@ -50,7 +50,7 @@ class CrossEncoder(Transformer):
             cosines = self._pool(batch, NO_DROPOUT)
         self.cosine_mean, self.cosine_std = cosines.mean().item(), max(cosines.std().item(), 1e-6)
 
-    def forward(self, batch: PackedBatch, dropout: Dropout = NO_DROPOUT) -> Tensor:
+    def forward(self, batch: PackedBatch | PackedLayout, dropout: Dropout = NO_DROPOUT) -> Tensor:
         """Return the logits of the pairs, shape (pairs, outputs).
 
         The frozen layers have no dropout; the output of the [CLS] and mean poolings has dropout.
@@ -58,7 +58,7 @@ class CrossEncoder(Transformer):
         logits: Tensor = self.head(self._pool(batch, dropout))
         return logits
 
-    def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
+    def _pool(self, batch: PackedBatch | PackedLayout, dropout: Dropout) -> Tensor:
         hidden, layout = self.encode(batch, dropout, first_only=self.pooler is not None)
         if self.pooler is not None:
             return dropout(self.pooler(hidden))

@@ -56,15 +56,19 @@ class Embedder:
         """Return the embeddings of ids of shape (tokens,), shape (tokens, hidden)."""
         inputs = {"input_ids": ids[None]}
         if "position_ids" in self._taken:
-            inputs["position_ids"] = layout.positions[None] + self._first_position
+            positions = layout.read_positions()[None]
+            inputs["position_ids"] = positions + self._first_position if self._first_position else positions
         if "token_type_ids" in self._taken:
-            inputs["token_type_ids"] = layout.token_types.clamp(max=self._n_token_types - 1)[None]
+            types = layout.read_token_types()[None]
+            inputs["token_type_ids"] = types.clamp(max=self._n_token_types - 1) if self._n_token_types == 1 else types
         hidden: Tensor = self._embeddings(**inputs)
         return (hidden if self._projection is None else self._projection(hidden)).squeeze(0)
 
 
 class FirstTokens:
     """Lets a packed layer compute its output for the first token of each text only.
+
+    A GPU computes its attention for all tokens, which takes fewer kernels.
 
     Args:
         projection: the layer's projections of queries, keys and values.
@@ -79,9 +83,10 @@ class FirstTokens:
     @contextmanager
     def use(self, current: PackedPass) -> Iterator[PackedPass]:
         """Return the pass for the layer, which is computed for the first tokens inside the block."""
-        self._tokens, self._projection.is_bypassed = current.layout.first_rows, True
+        on_cpu = current.layout.device.type == "cpu"
+        self._tokens, self._projection.is_bypassed = current.layout.read_first_rows(), on_cpu
         try:
-            yield current._replace(bypassed=self._projection)
+            yield current._replace(bypassed=self._projection) if on_cpu else current
         finally:
             self._tokens, self._projection.is_bypassed = None, False
 
@@ -108,14 +113,14 @@ class PackedLayers:
     def __call__(self, hidden: Tensor, current: PackedPass, first_only: bool) -> Tensor:
         """Return the output of the layers, as a `LayerStack` does."""
         layout, positions = current.layout, dict[str, Any]()
-        hidden = nn.functional.pad(hidden, (0, 0, 0, layout.n_extra))[None]
+        hidden = (nn.functional.pad(hidden, (0, 0, 0, layout.n_extra)) if layout.n_extra else hidden)[None]
         is_selected = first_only and self._first_tokens is not None
         for number, layer in enumerate(self._layers, start=1):
             arguments = dict[str, Any]()
             if self._rotary is not None:
                 kind = str(layer.attention_type)
                 if kind not in positions:
-                    places = nn.functional.pad(layout.positions, (0, layout.n_extra))
+                    places = nn.functional.pad(layout.read_positions(), (0, layout.n_extra))
                     positions[kind] = self._rotary(hidden, places[None], kind)
                 arguments["position_embeddings"] = positions[kind]
             is_last = is_selected and number == len(self._layers)

@@ -6,6 +6,8 @@ their text. Attention takes consecutive texts of similar length together and pad
 On a processor, products of matrices in bf16 are oneDNN's. It makes a kernel for each shape, which takes about a
 millisecond, as long as a small product itself, and keeps the last 1,024. Numbers of tokens and of texts are
 therefore rounded, so that shapes repeat: without that, two fifths of a training on short texts went into kernels.
+
+A GPU gets all arrays of a batch in one copy, and nobody waits for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +64,61 @@ class _Multiples(NamedTuple):
 
 _NO_ROUNDING = _Multiples(1, 1, 1, 1)
 _MULTIPLES = {"cpu": _Multiples(tokens=64, first_tokens=8, length=8, texts=4), "cuda": _NO_ROUNDING}
+_ALIGNMENT = 16
+"""Bytes of which the place of an array in a common copy is a multiple."""
+_TORCH_DTYPES = {
+    "bool": torch.bool,
+    "int32": torch.int32,
+    "int64": torch.int64,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
+"""Name of a type in numpy -> type of the tensor."""
+
+
+class DeviceArrays:
+    """Arrays that go to a device together, when the first of them is read there.
+
+    A GPU gets them in one copy from pinned memory, for which the processor does not wait.
+
+    Args:
+        device: the device.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._arrays: list[np.ndarray] = []
+        self._tensors: list[Tensor] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """True until an array is read on the device."""
+        return self._tensors is None
+
+    def add(self, array: np.ndarray) -> Callable[[], Tensor]:
+        """Add an array, and return the function that reads it on the device."""
+        assert self.is_open, "the arrays are on the device already"
+        number = len(self._arrays)
+        self._arrays.append(array)
+        return lambda: self._copy()[number]
+
+    def _copy(self) -> list[Tensor]:
+        if self._tensors is None:
+            on_gpu = self.device.type == "cuda"
+            self._tensors = self._copy_at_once() if on_gpu else [torch.from_numpy(array) for array in self._arrays]
+        return self._tensors
+
+    def _copy_at_once(self) -> list[Tensor]:
+        sizes = [_round_up(array.nbytes, _ALIGNMENT) for array in self._arrays]
+        host = torch.empty(sum(sizes), dtype=torch.uint8, pin_memory=True)
+        for array, part in zip(self._arrays, np.split(host.numpy(), np.cumsum(sizes)[:-1]), strict=True):
+            part[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        # The allocator of pinned memory keeps the buffer until the copy is done.
+        parts = host.to(self.device, non_blocking=True).split(sizes)  # type: ignore[no-untyped-call]
+        return [
+            part[: array.nbytes].view(_TORCH_DTYPES[array.dtype.name]).view(array.shape)
+            for array, part in zip(self._arrays, parts, strict=True)
+        ]
 
 
 class AttentionGroup:
@@ -69,7 +126,7 @@ class AttentionGroup:
 
     Args:
         lengths: tokens of each pair, shape (pairs,).
-        device: device of the tensors.
+        arrays: arrays of the batch, to which those of the group are added.
         multiple: the padded length is a multiple of this.
 
     Attributes:
@@ -79,17 +136,17 @@ class AttentionGroup:
         inside: True at tokens and False at padding, shape (n_pairs, max_length).
     """
 
-    def __init__(self, lengths: np.ndarray, device: torch.device, multiple: int = 1) -> None:
+    def __init__(self, lengths: np.ndarray, arrays: DeviceArrays, multiple: int = 1) -> None:
         self.n_pairs, self.max_length = len(lengths), _round_up(int(lengths.max()), multiple)
         self.inside: Bools = np.arange(self.max_length) < lengths[:, None]
         self.is_padded = not self.inside.all()
-        self._device = device
+        self._read_inside = arrays.add(self.inside)
         self._masks: dict[tuple[int, torch.dtype], Tensor | None] = {}
 
     @cached_property
     def token_mask(self) -> Tensor:
         """1 at tokens and 0 at padding, int64 of shape (n_pairs, max_length)."""
-        return torch.from_numpy(self.inside.astype(np.int64)).to(self._device)
+        return self._read_inside().long()
 
     def make_mask(self, window: int | None = None, dtype: torch.dtype = torch.float32) -> Tensor | None:
         """Return what is added to the attention scores: 0 where a token attends to a token, and -inf elsewhere.
@@ -109,49 +166,44 @@ class AttentionGroup:
         return self._masks[key]
 
     def _make_mask(self, window: int, dtype: torch.dtype) -> Tensor | None:
-        attended = self.inside[:, None, None, :]
-        if window < self.max_length:
-            places = np.arange(self.max_length)
-            near = np.abs(places[:, None] - places) < window
-            attended = (attended & near) | ~self.inside[:, None, :, None] if self.is_padded else near[None, None]
-        elif not self.is_padded:
+        if window == self.max_length and not self.is_padded:
             return None
-        mask = torch.zeros(attended.shape, dtype=dtype, device=self._device)
-        return mask.masked_fill_(torch.from_numpy(~attended).to(self._device), -torch.inf)
+        inside = self._read_inside()
+        attended = inside[:, None, None, :]
+        if window < self.max_length:
+            places = torch.arange(self.max_length, device=inside.device)
+            near = (places[:, None] - places).abs() < window
+            attended = (attended & near) | ~inside[:, None, :, None] if self.is_padded else near[None, None]
+        return torch.zeros(attended.shape, dtype=dtype, device=inside.device).masked_fill_(~attended, -torch.inf)
 
 
 class _Run:
     """Consecutive groups that are all padded, or all not; with their number and that of their tokens."""
 
-    def __init__(self, groups: list[AttentionGroup], device: torch.device) -> None:
-        self._groups, self._device = groups, device
+    def __init__(self, groups: list[AttentionGroup], arrays: DeviceArrays) -> None:
+        self._groups = groups
         self._inside: Bools = np.concatenate([group.inside.reshape(-1) for group in groups])
         self.is_padded, self.n_groups, self.n_tokens = groups[0].is_padded, len(groups), int(self._inside.sum())
-
-    @cached_property
-    def _places(self) -> Tensor:
-        """Place of each token in the padded arrays, one after another, shape (tokens,)."""
-        return torch.from_numpy(np.flatnonzero(self._inside)).to(self._device)
-
-    @cached_property
-    def _sources(self) -> Tensor:
-        """Token at each place of the padded arrays, shape (places,)."""
-        return torch.from_numpy(np.maximum(np.cumsum(self._inside) - 1, 0)).to(self._device)
+        if self.is_padded:
+            # Place of each token in the padded arrays, one after another, shape (tokens,).
+            self._read_places = arrays.add(np.flatnonzero(self._inside))
+            # Token at each place of the padded arrays, shape (places,).
+            self._read_sources = arrays.add(np.maximum(np.cumsum(self._inside) - 1, 0))
 
     def pad(self, rows: Tensor) -> list[Tensor]:
         """Return an array of shape (n_pairs, max_length, size) for each group, with rows of any token at padding."""
-        return self._split(rows.index_select(0, self._sources) if self.is_padded else rows)
+        return self._split(rows.index_select(0, self._read_sources()) if self.is_padded else rows)
 
     def pad_by_zeros(self, rows: Tensor) -> list[Tensor]:
         """Return the same with 0 at padding."""
         if not self.is_padded:
             return self._split(rows)
-        return self._split(rows.new_zeros(len(self._inside), rows.shape[1]).index_copy_(0, self._places, rows))
+        return self._split(rows.new_zeros(len(self._inside), rows.shape[1]).index_copy_(0, self._read_places(), rows))
 
     def unpad(self, arrays: Sequence[Tensor]) -> list[Tensor]:
         """Return one or more arrays that together have the rows of the tokens."""
         rows = [array.flatten(0, 1) for array in arrays]
-        return [torch.cat(rows).index_select(0, self._places)] if self.is_padded else rows
+        return [torch.cat(rows).index_select(0, self._read_places())] if self.is_padded else rows
 
     def _split(self, rows: Tensor) -> list[Tensor]:
         parts = rows.split([group.inside.size for group in self._groups])  # type: ignore[no-untyped-call]
@@ -167,13 +219,13 @@ class AttentionGroups:
 
     Args:
         groups: groups in the order of the pairs.
-        device: device of the tensors.
+        arrays: arrays of the batch, to which those of the groups are added.
         n_extra: rows after those of the tokens, which belong to no group.
     """
 
-    def __init__(self, groups: list[AttentionGroup], device: torch.device, n_extra: int = 0) -> None:
+    def __init__(self, groups: list[AttentionGroup], arrays: DeviceArrays, n_extra: int = 0) -> None:
         self._groups, self._n_extra = groups, n_extra
-        self._runs = [_Run(list(own), device) for _, own in groupby(groups, key=lambda group: group.is_padded)]
+        self._runs = [_Run(list(own), arrays) for _, own in groupby(groups, key=lambda group: group.is_padded)]
 
     def __iter__(self) -> Iterator[AttentionGroup]:
         return iter(self._groups)
@@ -229,79 +281,79 @@ def duplicate_pairs(batch: PackedBatch) -> PackedBatch:
 
 
 class PackedLayout:
-    """Positions of the tokens and pairs in a batch; they do not depend on the tokens themselves.
+    """A batch on a device: its inputs, and the positions of its tokens and pairs.
+
+    Args:
+        batch: the batch.
+        device: the device. If None, that of the inputs.
 
     Attributes:
+        arrays: arrays of the batch; others can be added to them until one is read.
         n_extra: rows of packed layers after those of the tokens, which nothing reads; 0 to 63 on a processor.
+        longest: tokens of the longest pair.
+        read_inputs: returns the inputs of the batch.
+        read_positions: returns the position of each token in its pair, shape (tokens,).
+        read_token_types: returns 0 for tokens of the query and 1 for tokens of the document, shape (tokens,).
+        read_cumulative_lengths: returns the tokens before each pair and in total, int32 of shape (pairs + 1,).
+        read_first_rows: returns the index of the first token of each pair, and row 0 repeated after them up to a
+            multiple of 8 on a processor; shape (at least pairs,).
     """
 
-    def __init__(self, batch: PackedBatch) -> None:
-        self.lengths, self.starts, self.device = batch.lengths, batch.starts, batch.inputs.device
-        self.offsets = np.concatenate([[0], np.cumsum(batch.lengths)])
+    def __init__(self, batch: PackedBatch, device: torch.device | None = None) -> None:
+        lengths, inputs = batch.lengths, batch.inputs
+        self.lengths, self.starts, self.device = lengths, batch.starts, device or inputs.device
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
         self._multiples = _MULTIPLES[self.device.type]
-        n_tokens = int(self.offsets[-1])
+        n_texts, n_tokens = len(lengths), int(self.offsets[-1])
         self.n_extra = _round_up(n_tokens, self._multiples.tokens) - n_tokens
+        self.longest = int(lengths.max())
+        self.arrays = arrays = DeviceArrays(self.device)
+        is_there = inputs.device.type == self.device.type
+        self.read_inputs: Callable[[], Tensor] = (lambda: inputs) if is_there else arrays.add(inputs.numpy())
+        positions = np.arange(n_tokens) - np.repeat(self.offsets[:-1], lengths)
+        self.read_positions = arrays.add(positions)
+        self.read_token_types = arrays.add((positions >= np.repeat(batch.starts, lengths)).astype(np.int64))
+        self.read_cumulative_lengths = arrays.add(self.offsets.astype(np.int32))
+        first_rows = np.zeros(_round_up(n_texts, self._multiples.first_tokens), dtype=np.int64)
+        first_rows[:n_texts] = self.offsets[:-1]
+        self.read_first_rows = arrays.add(first_rows)
+        self._read_lengths = arrays.add(lengths)
+        self._read_parts = arrays.add(np.stack([batch.starts, lengths - batch.starts], axis=1).reshape(-1))
 
-    @cached_property
-    def positions(self) -> Tensor:
-        """Position of each token in its pair, shape (tokens,)."""
-        return self._to_tensor(np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], self.lengths))
-
-    @cached_property
-    def token_types(self) -> Tensor:
-        """0 for tokens of the query and 1 for tokens of the document, shape (tokens,)."""
-        starts = np.repeat(self.starts, self.lengths)
-        return (self.positions >= self._to_tensor(starts)).long()
-
-    @cached_property
-    def cumulative_lengths(self) -> Tensor:
-        """Tokens before each pair and in total, int32 of shape (pairs + 1,)."""
-        return self._to_tensor(self.offsets.astype(np.int32))
-
-    @cached_property
+    @property
     def first_tokens(self) -> Tensor:
         """Index of the first token of each pair, shape (pairs,)."""
-        return self._to_tensor(self.offsets[:-1])
-
-    @cached_property
-    def first_rows(self) -> Tensor:
-        """The same, and row 0 repeated after them up to a multiple of 8 on a processor; shape (at least pairs,)."""
-        n_texts = len(self.lengths)
-        rows = np.zeros(_round_up(n_texts, self._multiples.first_tokens), dtype=np.int64)
-        rows[:n_texts] = self.offsets[:-1]
-        return self._to_tensor(rows)
+        return self.read_first_rows()[: len(self.lengths)]
 
     def mean_pool(self, hidden: Tensor) -> Tensor:
         """Return the mean over the tokens of each pair, shape (pairs, hidden)."""
-        return _segment_mean(hidden, self._to_tensor(self.lengths))
+        return _segment_mean(hidden, self._read_lengths())
 
     def mean_pool_parts(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return the means over the query tokens and over the document tokens of each pair, (pairs, hidden) both."""
-        parts = np.stack([self.starts, self.lengths - self.starts], axis=1).reshape(-1)
-        both = _segment_mean(hidden, self._to_tensor(parts)).view(len(self.lengths), 2, -1)
+        both = _segment_mean(hidden, self._read_parts()).view(len(self.lengths), 2, -1)
         return both[:, 0], both[:, 1]
 
     @cached_property
     def groups(self) -> AttentionGroups:
         """Groups of pairs for attention; the arrays of their tokens have the extra rows."""
         limits = _LIMITS[self.device.type]
-        groups = self._make_groups(limits.wasted_scores, limits.scores, 2, self._multiples)
-        return AttentionGroups(groups, self.device, self.n_extra)
+        return self._make_groups(limits.wasted_scores, limits.scores, 2, self._multiples, self.n_extra)
 
     @cached_property
     def padded_groups(self) -> AttentionGroups:
         """Groups of pairs for layers that run padded."""
         limits = _LIMITS[self.device.type]
-        groups = self._make_groups(limits.wasted_tokens, limits.tokens, 1, _NO_ROUNDING)
-        return AttentionGroups(groups, self.device)
+        return self._make_groups(limits.wasted_tokens, limits.tokens, 1, _NO_ROUNDING, 0)
 
-    def _make_groups(self, max_waste: int, max_total: int, power: int, multiples: _Multiples) -> list[AttentionGroup]:
+    def _make_groups(
+        self, max_waste: int, max_total: int, power: int, multiples: _Multiples, n_extra: int
+    ) -> AttentionGroups:
+        arrays = self.arrays if self.arrays.is_open else DeviceArrays(self.device)
         rounded = _round_up(self.lengths, multiples.length)
         parts = _split_into_groups(rounded, max_waste, max_total, power, multiples.texts)
-        return [AttentionGroup(self.lengths[part], self.device, multiples.length) for part in parts]
-
-    def _to_tensor(self, values: np.ndarray) -> Tensor:
-        return torch.from_numpy(values).to(self.device)
+        groups = [AttentionGroup(self.lengths[part], arrays, multiples.length) for part in parts]
+        return AttentionGroups(groups, arrays, n_extra)
 
 
 _Count = TypeVar("_Count", int, Ints)
@@ -361,5 +413,6 @@ class _Unpad(torch.autograd.Function):
 
 
 def _segment_mean(hidden: Tensor, lengths: Tensor) -> Tensor:
-    mean: Tensor = torch.segment_reduce(hidden, "mean", lengths=lengths, axis=0)
+    # Unsafe: the lengths are not checked, which would wait for a GPU.
+    mean: Tensor = torch.segment_reduce(hidden, "mean", lengths=lengths, axis=0, unsafe=True)
     return mean

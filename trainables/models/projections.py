@@ -14,32 +14,18 @@ class JointProjection:
     Attributes:
         layers: the dense layers.
         is_bypassed: True if the layers return their input for now.
-        dtype: precision of prepared products. None if the layers are not prepared.
+        product: product with prepared weights, which is used in place of that with the weights of the layers. If None,
+            nothing is prepared.
+        dtype: precision of the prepared weights. None if nothing is prepared.
     """
 
     def __init__(self) -> None:
         self.layers: Sequence[ProjectionPart] = ()
         self.is_bypassed = False
+        self.product: Callable[[Tensor], Tensor] | None = None
         self.dtype: torch.dtype | None = None
         self._input: Tensor | None = None
         self._outputs = dict[int, Tensor]()
-        self._product: Callable[[Tensor], Tensor] | None = None
-
-    def prepare(
-        self, make_product: Callable[[Tensor, Tensor, torch.dtype], Callable[[Tensor], Tensor]], dtype: torch.dtype
-    ) -> None:
-        """Join the weights once, until `release`; further calls change nothing.
-
-        Args:
-            make_product: returns the dense layer with a weight and a bias, in a precision.
-            dtype: the precision.
-        """
-        if self._product is None:
-            self._product, self.dtype = make_product(*self._join_weights(), dtype), dtype
-
-    def release(self) -> None:
-        """Compute the product with the weights of the layers again."""
-        self._product, self.dtype = None, None
 
     def get_weights(self, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
         """Return weight and bias of each layer in a precision."""
@@ -50,7 +36,7 @@ class JointProjection:
         if self.is_bypassed:
             return values
         if values is not self._input or number not in self._outputs:
-            product = self._product(values) if self._product else nn.functional.linear(values, *self._join_weights())
+            product = self.product(values) if self.product else nn.functional.linear(values, *self.join_weights())
             parts = torch.split(product, [len(layer.bias) for layer in self.layers], dim=-1)
             self._input, self._outputs = values, dict(enumerate(parts))
         output = self._outputs.pop(number)
@@ -58,7 +44,8 @@ class JointProjection:
             self._input = None
         return output
 
-    def _join_weights(self) -> tuple[Tensor, Tensor]:
+    def join_weights(self) -> tuple[Tensor, Tensor]:
+        """Return the weights of all layers as one, shape (outputs of all, inputs), and their biases."""
         weight, bias = (torch.cat([getattr(layer, name) for layer in self.layers]) for name in ("weight", "bias"))
         return weight, bias
 

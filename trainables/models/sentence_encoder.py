@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trainables.models.dropout import NO_DROPOUT, Dropout
-from trainables.models.packing import PackedBatch, duplicate_pairs
+from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.transformer import Transformer, load_pretrained, make_linear, reinitialize
 from trainables.specs.sentence_encoder import EncoderModelSettings
 
@@ -31,13 +31,14 @@ class SentenceEncoder(Transformer):
             reinitialize(self.upper[-settings.reinit_layers :], base.config.initializer_range, seed)
         self.head = make_linear(base, self.hidden_size, self.hidden_size) if settings.pooling == "cls" else None
 
-    def encode_views(self, batch: PackedBatch, dropout: Dropout) -> tuple[Tensor, Tensor]:
+    def encode_views(self, batch: PackedBatch | PackedLayout, dropout: Dropout) -> tuple[Tensor, Tensor]:
         """Return two embeddings of each sentence for the training loss, shape (sentences, hidden) each.
 
-        Both views go through the trained layers in one pass, and every element has its own dropout mask. The frozen
-        layers have no dropout, so their output is the same for both views.
+        The batch has every sentence twice, as `duplicate_pairs` returns it. Both views go through the trained layers in
+        one pass, and every element has its own dropout mask. The frozen layers have no dropout, so their output is the
+        same for both views.
         """
-        pooled = self._pool(duplicate_pairs(batch), dropout)
+        pooled = self._pool(batch, dropout)
         if self.head is not None:
             pooled = torch.tanh(self.head(pooled))
         return pooled[0::2], pooled[1::2]
@@ -46,6 +47,6 @@ class SentenceEncoder(Transformer):
         """Return the embeddings, shape (sentences, hidden)."""
         return self._pool(batch, NO_DROPOUT)
 
-    def _pool(self, batch: PackedBatch, dropout: Dropout) -> Tensor:
+    def _pool(self, batch: PackedBatch | PackedLayout, dropout: Dropout) -> Tensor:
         hidden, layout = self.encode(batch, dropout, first_only=self.pooling == "cls")
         return layout.mean_pool(hidden) if self.pooling == "mean" else hidden

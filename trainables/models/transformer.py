@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from trainables.models.architectures import get_architecture
-from trainables.models.attention import PackedPass, use_packed_attention
+from trainables.models.attention import PackedPass, can_attend_varlen, use_packed_attention
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource, replace_dropouts
 from trainables.models.layers import (
     Embedder,
@@ -39,6 +39,7 @@ class Transformer(nn.Module):
         hidden_size: size of a hidden state.
         n_layers: number of layers, frozen ones included.
         token_types: number of token types that the model distinguishes, at least 1.
+        dtype: precision of the weights of the embeddings and trained layers.
     """
 
     def __init__(self, base: Any, settings: BaseModelSettings) -> None:
@@ -52,6 +53,8 @@ class Transformer(nn.Module):
         layers = all_layers[: settings.num_layers]
         first, rest = nn.ModuleList(layers[:n_frozen]), nn.ModuleList(layers[n_frozen:])
         self.hidden_size, self.n_layers = int(base.config.hidden_size), len(layers)
+        self._head_size = self.hidden_size // int(base.config.num_attention_heads)
+        self.dtype = torch.float32
         self.token_types = max(1, int(getattr(base.config, "type_vocab_size", 1)))
         # Checkpoints have the names of these attributes. `upper` owns the layers that `encoder` also has.
         self.embeddings = None if n_frozen else base.embeddings
@@ -97,33 +100,40 @@ class Transformer(nn.Module):
         """Return the parameters of the pretrained model, without unused layers, by their names in transformers."""
         return {name: parameter for parameter, name in self._base_names.items()}
 
+    def make_layout(self, batch: PackedBatch) -> PackedLayout:
+        """Return a batch for the model's device; what the layers need of it goes there in one copy."""
+        layout = PackedLayout(batch, next(self.parameters()).device)
+        if layout.device.type == "cuda" and self.architecture.padding_mask is not None:
+            _ = layout.padded_groups
+        elif layout.device.type == "cuda" and not can_attend_varlen(layout.device, self.dtype, self._head_size):
+            _ = layout.groups
+        return layout
+
     def run_frozen_layers(self, batch: PackedBatch) -> Tensor:
         """Return the output of the embeddings and frozen layers for token ids, shape (tokens, hidden)."""
         assert self.lower is not None
-        inputs, layout = self._to_device(batch)
+        layout = self.make_layout(batch)
         with torch.no_grad():
-            return self._run_lower(self._embed(inputs, layout), PackedPass(layout, NO_DROPOUT), False)
+            return self._run_lower(self._embed(layout.read_inputs(), layout), PackedPass(layout, NO_DROPOUT), False)
 
-    def encode(self, batch: PackedBatch, dropout: Dropout, first_only: bool = False) -> tuple[Tensor, PackedLayout]:
+    def encode(
+        self, batch: PackedBatch | PackedLayout, dropout: Dropout, first_only: bool = False
+    ) -> tuple[Tensor, PackedLayout]:
         """Return the last layer's output, and the layout of the batch.
 
         Args:
-            batch: token ids, or outputs of the frozen layers if there are any.
+            batch: token ids, or outputs of the frozen layers if there are any; also as `make_layout` returns them.
             dropout: dropout of this pass.
             first_only: True for the output of the first token of each text, shape (texts, hidden), which most types of
                 models compute without the others. False for that of all tokens, shape (tokens, hidden).
         """
-        hidden, layout = self._to_device(batch)
+        layout = batch if isinstance(batch, PackedLayout) else self.make_layout(batch)
+        hidden = layout.read_inputs()
         with self._dropout.use(dropout):
-            if self.embeddings is not None:
-                hidden = self._embed(hidden, layout)
+            hidden = hidden.to(self.dtype) if self.embeddings is None else self._embed(hidden, layout)
             hidden = self._run_upper(hidden, PackedPass(layout, dropout), first_only)
-        return hidden if self.final_norm is None else self.final_norm(hidden), layout
-
-    def _to_device(self, batch: PackedBatch) -> tuple[Tensor, PackedLayout]:
-        """Return inputs and layout on the model's device."""
-        batch = batch._replace(inputs=batch.inputs.to(next(self.parameters()).device))
-        return batch.inputs, PackedLayout(batch)
+            hidden = hidden if self.final_norm is None else self.final_norm(hidden)
+        return hidden if self.dtype == torch.float32 else hidden.float(), layout
 
 
 class Pooler(nn.Module):

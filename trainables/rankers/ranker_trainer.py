@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from trainables.curriculum.sampler import Curriculum
@@ -15,7 +14,7 @@ from trainables.data.query_groups import QueryGroups
 from trainables.losses.objective import Objective, Supervision
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
-from trainables.models.scoring import Precision, prepare_for_scoring
+from trainables.models.precision import Precision, prepare_for_scoring
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings
 from trainables.training.batching import BatchSampler, split_into_micro_batches
@@ -89,6 +88,8 @@ class RankerTrainer(Trainer):
         load_curriculum: Callable[[], Curriculum | None] = lambda: None,
     ) -> None:
         super().__init__(model, settings, seed)
+        assert settings.tokens_per_micro_batch != "auto"
+        self._tokens_at_once = settings.tokens_per_micro_batch
         self.source, self._load_curriculum = source, load_curriculum
 
     def train(self, segment: Segment, until: int, pairs: Pairs, after_step: Callable[[], None] = lambda: None) -> None:
@@ -102,7 +103,7 @@ class RankerTrainer(Trainer):
         assert isinstance(smoothing, LabelSmoothing)
         objective = Objective(smoothing.loss, smoothing.distribution, smoothing.temperature)
 
-        def gradient(step: int, epsilon: float) -> float:
+        def gradient(step: int, epsilon: float) -> list[Tensor]:
             group = 1 + self.settings.negatives if objective.is_per_query else 1
             rows = sampler.sample_rows(step).reshape(-1, group)
             dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
@@ -111,30 +112,30 @@ class RankerTrainer(Trainer):
 
         self._train(segment, until, gradient, after_step)
 
-    def _backward(self, rows: Ints, pairs: Pairs, objective: Objective, epsilon: float, dropout: Dropout) -> float:
-        """Add the gradient of the batch's mean loss, one micro-batch after another, and return the loss.
+    def _backward(
+        self, rows: Ints, pairs: Pairs, objective: Objective, epsilon: float, dropout: Dropout
+    ) -> list[Tensor]:
+        """Add the gradient of the batch's mean loss, one micro-batch after another, and return the parts of the loss.
 
         The batch is `rows`, numbers in `pairs` of shape (groups, pairs of a group). A group stays together.
         """
-        settings, loss = self.settings, 0.0
         n_terms = objective.count_terms(pairs.get_supervision(rows).labels)
         lengths = self.source.lengths[pairs.first_row + rows].sum(axis=1)
-        for places in split_into_micro_batches(lengths, settings.tokens_per_micro_batch):
-            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16"):
-                logits = self._compute_group_logits(pairs.first_row + rows[places], dropout)
-            part = objective.compute_sum(logits.float(), pairs.get_supervision(rows[places]), epsilon) / n_terms
-            part.backward()  # type: ignore[no-untyped-call]
-            loss += part.item()
-        return loss
-
-    def _compute_group_logits(self, rows: Ints, dropout: Dropout) -> Tensor:
-        """Return the logits of the pairs `rows`, of shape (groups, pairs of a group, outputs)."""
-        flat = rows.reshape(-1)
-        order = np.argsort(self.source.lengths[flat], kind="stable")  # neighbours of similar length cost least
-        logits: Tensor = self.model(self.source.read(flat[order]), dropout)
-        if rows.shape[1] > 1:
-            logits = logits[torch.from_numpy(np.argsort(order)).to(logits.device)]
-        return logits.view(*rows.shape, -1)
+        parts = []
+        for places in split_into_micro_batches(lengths, self._tokens_at_once):
+            flat = pairs.first_row + rows[places].reshape(-1)
+            order = np.argsort(self.source.lengths[flat], kind="stable")  # neighbours of similar length cost least
+            layout = self.model.make_layout(self.source.read(flat[order]))
+            arrays = objective.make_arrays(pairs.get_supervision(rows[places]), epsilon)
+            read_order, *read_arrays = (layout.arrays.add(array) for array in (np.argsort(order), *arrays))
+            with self.use_autocast():
+                logits: Tensor = self.model(layout, dropout)
+            if rows.shape[1] > 1:
+                logits = logits[read_order()]
+            logits = logits.view(*rows[places].shape, -1).float()
+            loss = objective.sum_losses(logits, [read() for read in read_arrays], epsilon) / n_terms
+            parts.append(self.backpropagate(loss))
+        return parts
 
     def score_pairs(self, pairs: Pairs, precision: Precision | None = None) -> np.ndarray:
         """Return the score that ranks every pair, a float64 array of shape (pairs,).
@@ -156,8 +157,8 @@ class RankerTrainer(Trainer):
 
     def _compute_logits(self, rows: Ints, precision: Precision | None) -> np.ndarray:
         """Return the logits of the pairs with these numbers, float64 of shape (outputs, rows)."""
-        settings, logits = self.settings, np.empty((self.model.outputs, len(rows)))
-        with prepare_for_scoring(self.model, precision or settings.evaluation_precision):
-            for places in split_into_micro_batches(self.source.lengths[rows], settings.tokens_per_micro_batch):
+        logits = np.empty((self.model.outputs, len(rows)))
+        with prepare_for_scoring(self.model, precision or self.settings.evaluation_precision):
+            for places in split_into_micro_batches(self.source.lengths[rows], self._tokens_at_once):
                 logits[:, places] = self.model(self.source.read(rows[places])).double().cpu().numpy().T
         return logits

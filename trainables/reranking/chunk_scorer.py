@@ -12,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trainables.exchange.classifier import Classifier, load_classifier
-from trainables.models.scoring import Precision, prepare_for_scoring
+from trainables.models.precision import Precision, prepare_for_scoring
+from trainables.specs.environment import TOKENS_AT_ONCE
 from trainables.text.tokens import TokenizedTexts
 from trainables.training.batching import split_into_micro_batches
 from trainables.training.frozen_features import make_token_batch
 from trainables.training.process import prepare_process
 
 Scores = npt.NDArray[np.float32]
-
-_TOKENS_PER_BATCH = 2048
-"""Tokens that are computed at once; the activations of a small model then stay in the processor's cache."""
 
 
 class ChunkScorer:
@@ -42,7 +40,7 @@ class ChunkScorer:
         with ExitStack() as stack:
             for model in self._models:
                 stack.enter_context(prepare_for_scoring(model.encoder, self._precision))
-            for rows in split_into_micro_batches(chunk.lengths, _TOKENS_PER_BATCH):
+            for rows in split_into_micro_batches(chunk.lengths, TOKENS_AT_ONCE["cpu"]):
                 batch = make_token_batch(chunk, rows)
                 for model in self._models:
                     total[rows] += model(batch).double().numpy()

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from trainables.models.precision import Precision
 from trainables.models.pretrained import list_encoder_files
-from trainables.models.scoring import Precision
 from trainables.reranking.chunk_scorer import ChunkScorer, Scores
 from trainables.reranking.local_workers import NumberedChunk, NumberedScores
 from trainables.specs.environment import detect_environment, is_bf16_faster

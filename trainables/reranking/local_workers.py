@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import NamedTuple
 
-from trainables.models.scoring import Precision
+from trainables.models.precision import Precision
 from trainables.reranking.chunk_scorer import ChunkScorer, Scores
 from trainables.text.tokens import TokenizedTexts
 from trainables.utils.errors import MachineError

@@ -13,17 +13,16 @@ from torch import Tensor, nn
 
 from trainables.contrastive.loss import draw_noise, info_nce
 from trainables.models.dropout import Dropout
-from trainables.models.scoring import Precision, prepare_for_scoring
+from trainables.models.packing import duplicate_pairs
+from trainables.models.precision import Precision, prepare_for_scoring
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.specs.checkpoint_chain import Segment
+from trainables.specs.environment import TOKENS_AT_ONCE
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.batching import split_into_micro_batches
 from trainables.training.trainer import TokenSource, Trainer
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import derive_seed, make_generator
-
-_EVALUATION_TOKENS = {"cpu": 2048, "cuda": 65_536}
-"""Type of device -> tokens that an evaluation encodes at once."""
 
 
 class EncoderTrainer(Trainer):
@@ -62,26 +61,26 @@ class EncoderTrainer(Trainer):
         assert isinstance(smoothing, NoiseSmoothing)
         count = round(smoothing.multiple * self.settings.batch_size)
 
-        def gradient(step: int, weight: float) -> float:
+        def gradient(step: int, weight: float) -> list[Tensor]:
             # One set of vectors for the whole batch, the same on every device.
-            noise = draw_noise(self.seed, step, count, self.model.hidden_size).to(self.device) if weight else None
-            return self._backward(step, noise, weight)
+            noise = draw_noise(self.seed, step, count, self.model.hidden_size).numpy() if weight else None
+            return [self._backward(step, noise, weight)]
 
         self._train(segment, until, gradient, after_step)
 
-    def _backward(self, step: int, noise: Tensor | None, weight: float) -> float:
+    def _backward(self, step: int, noise: np.ndarray | None, weight: float) -> Tensor:
         """Add the gradient of the batch's mean loss, and return the loss."""
         settings = self.settings
         rows = sample_batch(self.seed, step, self._n_training, settings.batch_size)
         # The mean does not depend on the order, and attention is faster if neighbours have similar lengths.
         rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]
+        layout = self.model.make_layout(duplicate_pairs(self.source.read(rows)))
+        read_noise = None if noise is None else layout.arrays.add(noise)
         dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
-        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=settings.precision == "bf16")
-        with dropout.draw_on(self.device), autocast:
-            first, second = self.model.encode_views(self.source.read(rows), dropout)
-        loss = info_nce(first.float(), second.float(), settings.temperature, noise, weight)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item()
+        with dropout.draw_on(self.device), self.use_autocast():
+            first, second = self.model.encode_views(layout, dropout)
+        given = read_noise and read_noise()
+        return self.backpropagate(info_nce(first.float(), second.float(), settings.temperature, given, weight))
 
     def score_pairs(self, first: Ints, second: Ints, precision: Precision | None = None) -> Floats:
         """Return the cosine of every pair of sentences, shape (pairs,).
@@ -100,7 +99,7 @@ class EncoderTrainer(Trainer):
         """Return the float32 embeddings of the sentences with these numbers, shape (sentences, hidden)."""
         embeddings = torch.empty(len(rows), self.model.hidden_size)
         with prepare_for_scoring(self.model, precision or self.settings.evaluation_precision):
-            for places in split_into_micro_batches(self.source.lengths[rows], _EVALUATION_TOKENS[self.device.type]):
+            for places in split_into_micro_batches(self.source.lengths[rows], TOKENS_AT_ONCE[self.device.type]):
                 embeddings[places] = self.model(self.source.read(rows[places])).float().cpu()
         return embeddings
 

@@ -8,13 +8,19 @@ import platform
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from trainables.specs.run_spec import BaseTrainingSettings, Environment
 from trainables.utils.errors import UserError
 
 DeviceType = Literal["cpu", "cuda"]
+_Training = TypeVar("_Training", bound=BaseTrainingSettings)
 
+TOKENS_AT_ONCE: dict[str, int] = {"cpu": 2048, "cuda": 65_536}
+"""Type of device -> tokens that a model computes at once by default.
+
+On a processor the activations of a small model then stay in its cache. A GPU waits for each kernel to start.
+"""
 ROCM_DEVICE = Path("/dev/kfd")
 """Exists where AMD's driver is loaded. Whether torch sees a GPU there is not known without torch."""
 _EXTENSIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "sve")
@@ -103,8 +109,14 @@ def has_tile_units() -> bool:
     return "amx_bf16" in _read_vendor_and_flags()[1]
 
 
-def resolve_precision(training: BaseTrainingSettings, device: DeviceType = "cpu") -> BaseTrainingSettings:
-    """Return `training` with precision "auto" as "bf16" if that is faster on the device, else "fp32"."""
-    if training.precision != "auto":
-        return training
-    return training.model_copy(update={"precision": "bf16" if is_bf16_faster(device) else "fp32"})
+def resolve_precision(training: _Training, device: DeviceType = "cpu") -> _Training:
+    """Return `training` with a value for every setting that is "auto".
+
+    The precision is "bf16" if that is faster on the device, else "fp32"; `tokens_per_micro_batch` is `TOKENS_AT_ONCE`.
+    """
+    values = {
+        "precision": "bf16" if is_bf16_faster(device) else "fp32",
+        "tokens_per_micro_batch": TOKENS_AT_ONCE[device],
+    }
+    unset = [name for name in values if getattr(training, name, None) == "auto"]
+    return training.model_copy(update={name: values[name] for name in unset})

@@ -45,8 +45,8 @@ class RankerTrainingSettings(BaseTrainingSettings):
     sampling: Literal["epochs", "uniform"] = "epochs"
     """Order of queries or pairs: shuffled in every epoch, or each batch drawn from all of them, as in the code of Penha
     and Hauff (2020)."""
-    tokens_per_micro_batch: PositiveInt = 2048
-    """Tokens above which a batch is computed in parts, to limit memory."""
+    tokens_per_micro_batch: PositiveInt | Literal["auto"] = "auto"
+    """Tokens above which a batch is computed in parts, to limit memory. auto: 2,048 on a processor, 65,536 on a GPU."""
 
     def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
         """Return the number of instances of an epoch, given the numbers of queries and of relevant documents.

@@ -18,6 +18,7 @@ from transformers import AutoConfig
 
 from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
+from trainables.specs.environment import TOKENS_AT_ONCE
 from trainables.specs.plugin import PrecomputeProgress
 from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
@@ -41,8 +42,6 @@ depend on this number, in the order of rounding.
 """
 _MAX_OPEN_PARTS = 128
 """Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024."""
-_TOKENS_PER_BATCH = 2048
-"""Tokens that are computed at once; the activations of a small model then stay in the processor's cache."""
 
 
 class FrozenFeatures:
@@ -156,7 +155,8 @@ class InMemoryFeatures:
 def compute_frozen_outputs(texts: TokenizedTexts, rows: np.ndarray, model: Transformer) -> list[np.ndarray]:
     """Return the outputs of the frozen layers for the texts `rows`, float32 of shape (tokens, hidden) for each."""
     outputs: list[np.ndarray] = [np.empty(0)] * len(rows)
-    for places in split_into_micro_batches(texts.lengths[rows], _TOKENS_PER_BATCH):
+    device = next(model.parameters()).device.type
+    for places in split_into_micro_batches(texts.lengths[rows], TOKENS_AT_ONCE[device]):
         batch = make_token_batch(texts, rows[places])
         output = model.run_frozen_layers(batch).cpu().numpy()
         for place, part in zip(places, np.split(output, np.cumsum(batch.lengths)[:-1]), strict=True):

@@ -4,12 +4,14 @@ import hashlib
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import islice
 from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from trainables.models.packing import PackedBatch
+from trainables.models.precision import Bf16Weights
 from trainables.models.transformer import Transformer
 from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
 from trainables.specs.run_spec import BaseTrainingSettings
@@ -18,10 +20,12 @@ from trainables.training.checkpoints import load_weights_into
 from trainables.training.embedding_optimizer import EmbeddingOptimizer
 from trainables.utils.arrays import Ints
 
-GradientFunction = Callable[[int, float], float]
-"""Function of (0-based batch number, current smoothing strength) that returns the batch's loss.
+GradientFunction = Callable[[int, float], list[Tensor]]
+"""Function of (0-based batch number, current smoothing strength) that returns the parts of the batch's loss.
 
-It adds the gradient of the loss to the gradients of the model."""
+It adds the gradient of the loss to the gradients of the model, see `Trainer.backpropagate`."""
+_STEPS_PER_READ = {"cpu": 1, "cuda": 50}
+"""Type of device -> steps after which losses are read from it; a read waits for a GPU."""
 _BETAS = (0.9, 0.999)
 _ADAM_EPSILON = 1e-8
 
@@ -66,9 +70,12 @@ class Trainer:
         self.device = next(model.parameters()).device
         self.instances_seen = 0
         self.history: list[dict[str, float]] = []
+        self._losses: list[list[Tensor]] = []  # of the last rows of the history, on the device
         self._best_weights = BestWeights(settings.checkpoint)
         head, body = model.head_parameters(), model.trainable_parameters()
         words = model.trained_word_embedding
+        on_gpu, is_packed = self.device.type == "cuda", model.architecture.padding_mask is None
+        self._bf16_weights = Bf16Weights(model) if on_gpu and is_packed and settings.precision == "bf16" else None
         # On a processor alone: on a GPU the gain was not measured.
         self._words: EmbeddingOptimizer | None = None
         if words is not None and self.device.type == "cpu":
@@ -97,21 +104,46 @@ class Trainer:
         Raises:
             FloatingPointError: if the loss is not finite.
         """
-        settings = self.settings
+        settings, key = self.settings, self.strength_key
         while self.instances_seen < until:
             strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances)
             loss, factor = self._step(compute_gradient, strength)
-            row = {"train/loss": loss, "train/learning_rate": self._learning_rates[0] * factor}
-            self.history.append({"instances": self.instances_seen, **row, self.strength_key: strength})
+            row = {"train/loss": math.nan, "train/learning_rate": self._learning_rates[0] * factor, key: strength}
+            self._losses.append(loss)
+            self.history.append({"instances": self.instances_seen, **row})
+            if len(self._losses) == _STEPS_PER_READ[self.device.type]:
+                self._read_losses()
             after_step()
+        self._read_losses()
 
-    def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[float, float]:
+    def _read_losses(self) -> None:
+        """Write the losses of the last steps into the history."""
+        losses, self._losses = self._losses, []
+        values = iter(torch.stack([part for parts in losses for part in parts]).cpu().tolist() if losses else ())
+        for row, parts in zip(self.history[len(self.history) - len(losses) :], losses, strict=True):
+            row["train/loss"] = sum(islice(values, len(parts)), 0.0)
+            if not math.isfinite(row["train/loss"]):
+                before = round(row["instances"]) - self.settings.batch_size
+                raise FloatingPointError(f"the loss is {row['train/loss']} after {before} instances")
+
+    def use_autocast(self) -> torch.autocast:
+        """Return the context in which a forward pass is computed."""
+        is_used = self.settings.precision == "bf16" and self._bf16_weights is None
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_used)
+
+    def backpropagate(self, loss: Tensor) -> Tensor:
+        """Add the gradient of a part of the loss to the gradients of the model, and return the part."""
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self._bf16_weights is not None:
+            self._bf16_weights.move_gradients()
+        return loss.detach()
+
+    def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[list[Tensor], float]:
         settings = self.settings
         self._optimizer.zero_grad()
-        with self._words.collect() if self._words else nullcontext():
+        collecting = self._words.collect() if self._words else nullcontext()
+        with collecting, self._bf16_weights.use() if self._bf16_weights else nullcontext():
             loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
-        if not math.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss} after {self.instances_seen} instances")
         scale = self._clip_gradients()
         factor = learning_rate_factor(self.instances_seen, settings)
         for group, rate in zip(self._optimizer.param_groups, self._learning_rates, strict=True):
@@ -128,6 +160,9 @@ class Trainer:
         gradients = [each.grad for each in parameters if each.grad is not None]
         words = [] if self._words is None else [self._words.gradient]
         norm = nn.utils.get_total_norm([*gradients, *words])
+        if self.device.type == "cuda":  # the norm is not read, which would wait
+            nn.utils.clip_grads_with_norm_(parameters, self.settings.gradient_norm, norm)
+            return 1.0
         scale = float((self.settings.gradient_norm / (norm + 1e-6)).clamp(max=1.0))  # as torch's clip_grad_norm_
         if scale != 1.0:
             nn.utils.clip_grads_with_norm_(parameters, self.settings.gradient_norm, norm)
@@ -148,6 +183,7 @@ class Trainer:
 
     def make_checkpoint(self, final: bool) -> Checkpoint:
         """Return a checkpoint of the present state, with the weights alone if it is the final one."""
+        self._read_losses()
         tensors = {
             f"{WEIGHTS_PREFIX}{name}": value.detach() for name, value in self.model.trainable_parameters().items()
         }

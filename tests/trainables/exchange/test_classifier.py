@@ -19,7 +19,7 @@ from tests.trainables.models.architectures import TYPES, make_batch, write_model
 from tests.trainables.small import padded
 from trainables.exchange.classifier import load_classifier
 from trainables.models.packing import PackedBatch
-from trainables.models.scoring import prepare_for_scoring
+from trainables.models.precision import prepare_for_scoring
 from trainables.utils.errors import UserError
 
 LENGTHS = [3, 9, 9, 14, 40, 64, 65, 130]

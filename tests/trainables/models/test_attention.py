@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trainables.models import attention, packing
-from trainables.models.attention import PackedPass, attend_packed, choose_kernel
+from trainables.models.attention import PackedPass, attend_packed, choose_kernel, has_flash_operation
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.projections import JointProjection, join_projections
@@ -113,8 +113,9 @@ def test_flash_attention_gets_the_texts_and_the_window(monkeypatch: pytest.Monke
 
     force(monkeypatch, "varlen")
     monkeypatch.setitem(packing._MULTIPLES, "cpu", packing._MULTIPLES["cuda"])
-    monkeypatch.setattr(attention, "varlen_attn", by_definition)
     inputs = make_inputs()
+    monkeypatch.setattr(attention, "varlen_attn", by_definition)
+    monkeypatch.setattr(attention, "has_flash_operation", lambda: False)
     torch.testing.assert_close(attend(inputs, window).double(), attend_alone(inputs, window), rtol=0, atol=1e-6)
 
 
@@ -199,8 +200,9 @@ def test_tiles_make_the_fused_kernel_the_fastest(
         (stand_in(False, torch.float32), None, 0.0, 65, "fused"),
         (stand_in(False, torch.bfloat16), None, 0.0, 512, "explicit"),
         (stand_in(False, torch.bfloat16), None, 0.0, 513, "fused"),
-        (stand_in(True), (9, 0), 0.1, 8, "fused"),
+        (stand_in(True), (9, 0), 0.1, 8, "varlen"),
         (stand_in(True), (9, 0), 0.0, 8, "varlen"),
+        (stand_in(True, torch.float32), (9, 0), 0.1, 8, "fused"),
         (stand_in(True), (7, 5), 0.0, 8, "fused"),
         (stand_in(True, size=12), (9, 0), 0.0, 8, "fused"),
         (stand_in(True, size=512), (9, 0), 0.0, 8, "fused"),
@@ -213,6 +215,24 @@ def test_the_fastest_kernel_is_chosen(
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(attention, "has_tile_units", lambda: False)
     assert choose_kernel(query, Dropout(rate, 1), length) == kernel
+
+
+def test_without_the_operation_flash_attention_has_no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(attention, "has_flash_operation", lambda: False)
+    assert [choose_kernel(stand_in(True), Dropout(rate, 1), 8) for rate in (0.0, 0.1)] == ["varlen", "fused"]
+
+
+def test_the_operation_is_known_by_its_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_flash_operation.cache_clear()
+    assert has_flash_operation()
+    for names in (["query", "key", "values"], []):
+        schema = SimpleNamespace(arguments=[SimpleNamespace(name=name) for name in names])
+        operations = SimpleNamespace(default=SimpleNamespace(_schema=schema)) if names else None
+        found = SimpleNamespace(_flash_attention_forward=operations) if operations else SimpleNamespace()
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.ops, "aten", found)
+            assert not has_flash_operation.__wrapped__()
 
 
 def test_a_pass_on_a_processor_leaves_the_generator_alone() -> None:
@@ -233,11 +253,21 @@ def test_the_dropout_ends_with_a_pass_that_fails() -> None:
 
 @gpu
 @pytest.mark.parametrize("window", [None, 7])
-@pytest.mark.parametrize("kernel", ["explicit", "fused", "varlen"])
-def test_a_gpu_computes_the_same(monkeypatch: pytest.MonkeyPatch, kernel: str, window: int | None) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "has_operation"), [("explicit", True), ("fused", True), ("varlen", True), ("varlen", False)]
+)
+def test_a_gpu_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, has_operation: bool, window: int | None
+) -> None:
     force(monkeypatch, kernel)
-    found = attend(make_inputs("cuda", torch.bfloat16), window).double().cpu()
-    torch.testing.assert_close(found, attend_alone(make_inputs(), window), rtol=0, atol=0.05)
+    monkeypatch.setattr(attention, "has_flash_operation", lambda: has_operation)
+    inputs, copies = make_inputs("cuda", torch.bfloat16), make_inputs()
+    found, expected = attend(inputs, window), attend_alone(copies, window)
+    torch.testing.assert_close(found.double().cpu(), expected, rtol=0, atol=0.05)
+    found.float().square().sum().backward()
+    expected.square().sum().backward()
+    for own, other in zip(inputs, copies, strict=True):
+        torch.testing.assert_close(own.grad.cpu().float(), other.grad.float(), rtol=0.05, atol=0.1)
 
 
 @gpu

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.trainables.small import World, fresh_model, ids_batch
 from trainables.models.dropout import Dropout
-from trainables.models.packing import AttentionGroup, AttentionGroups, PackedBatch, PackedLayout
+from trainables.models.packing import AttentionGroup, AttentionGroups, DeviceArrays, PackedBatch, PackedLayout
 from trainables.training.batching import split_into_micro_batches
 
 
@@ -82,9 +82,9 @@ def test_extra_rows_make_round_numbers(lengths: list[int]) -> None:
     layout = PackedLayout(ids_batch(lengths, [1] * len(lengths)))
     assert 0 <= layout.n_extra < 64
     assert (sum(lengths) + layout.n_extra) % 64 == 0
-    first, more = layout.first_rows[: len(lengths)], layout.first_rows[len(lengths) :]
+    first, more = layout.read_first_rows()[: len(lengths)], layout.read_first_rows()[len(lengths) :]
     assert torch.equal(first, layout.first_tokens)
-    assert len(layout.first_rows) % 8 == 0
+    assert len(layout.read_first_rows()) % 8 == 0
     assert len(more) < 8
     assert not more.any()
 
@@ -92,7 +92,7 @@ def test_extra_rows_make_round_numbers(lengths: list[int]) -> None:
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(1, 50))
 def test_a_group_masks_what_a_token_does_not_attend_to(lengths: list[int], window: int) -> None:
     array, places = np.array(lengths), np.arange(max(lengths))
-    group, inside = AttentionGroup(array, torch.device("cpu")), places < array[:, None]
+    group, inside = AttentionGroup(array, DeviceArrays(torch.device("cpu"))), places < array[:, None]
     assert torch.equal(group.token_mask, torch.from_numpy(inside).long())
     for reach in (None, window):
         found_mask = group.make_mask(reach)
@@ -109,9 +109,9 @@ def test_a_group_masks_what_a_token_does_not_attend_to(lengths: list[int], windo
     st.sampled_from([1, 8]),
 )
 def test_groups_pad_and_take_back(lengths: list[list[int]], n_extra: int, multiple: int) -> None:
-    flat, device = [length for own in lengths for length in own], torch.device("cpu")
+    flat, arrays = [length for own in lengths for length in own], DeviceArrays(torch.device("cpu"))
     rows = torch.randn(sum(flat) + n_extra, 3, requires_grad=True)
-    groups = AttentionGroups([AttentionGroup(np.array(own), device, multiple) for own in lengths], device, n_extra)
+    groups = AttentionGroups([AttentionGroup(np.array(own), arrays, multiple) for own in lengths], arrays, n_extra)
     padded = groups.pad(rows)
     longest = [-(-max(own) // multiple) * multiple for own in lengths]
     assert [array.shape for array in padded] == [(len(own), top, 3) for own, top in zip(lengths, longest, strict=True)]

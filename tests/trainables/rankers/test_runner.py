@@ -30,7 +30,7 @@ from tests.trainables.small import (
 )
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.cross_encoder import PackedBatch
-from trainables.models.scoring import Precision
+from trainables.models.precision import Precision
 from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.ranker import LabelSmoothing

@@ -11,8 +11,8 @@ from tests.trainables.deaths import kill_after_each_batch, same
 from tests.trainables.encoders import BATCH_SIZE, BATCHES, FROZEN, GS, SIMCSE, T_GS, TOTAL, Encoders, job
 from tests.trainables.small import finish
 from trainables.metrics import get_measure
+from trainables.models.precision import Precision
 from trainables.models.pretrained import check_model_settings
-from trainables.models.scoring import Precision
 from trainables.sentence_encoders import encoder_backend as encoding
 from trainables.sentence_encoders.encoder_run import EncoderRun
 from trainables.sentence_encoders.encoder_trainer import EncoderTrainer

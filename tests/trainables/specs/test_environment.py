@@ -3,6 +3,7 @@
 import pytest
 
 from trainables.specs import environment
+from trainables.specs.ranker import RankerTrainingSettings
 from trainables.specs.run_spec import BaseTrainingSettings
 
 _INTEL = "GenuineIntel"
@@ -29,3 +30,14 @@ def test_units_are_those_of_the_flags(
     assert environment.is_bf16_faster() is faster
     assert environment.resolve_precision(BaseTrainingSettings()).precision == ("bf16" if faster else "fp32")
     assert environment.has_tile_units.__wrapped__() is tiles
+
+
+def test_what_is_auto_is_resolved_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "has_bf16_units", lambda device: True)
+    sizes = {"cpu": 2048, "cuda": 65_536}
+    assert sizes == environment.TOKENS_AT_ONCE
+    for device in ("cpu", "cuda"):
+        found = environment.resolve_precision(RankerTrainingSettings(precision="fp32"), device)
+        assert (found.precision, found.tokens_per_micro_batch) == ("fp32", sizes[device])
+        chosen = RankerTrainingSettings(precision="bf16", tokens_per_micro_batch=100)
+        assert environment.resolve_precision(chosen, device) == chosen

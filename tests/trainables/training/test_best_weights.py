@@ -23,7 +23,7 @@ from tests.trainables.small import (
     job,
 )
 from trainables.metrics import LOWER_IS_BETTER
-from trainables.models.scoring import Precision
+from trainables.models.precision import Precision
 from trainables.rankers.ranker_run import RankerRun
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import BestEvaluation, checkpoint_key

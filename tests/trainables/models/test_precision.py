@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from tests.trainables.models.architectures import TYPES, make_batch, write_model
-from trainables.models import scoring
+from trainables.models import precision
 from trainables.models.dropout import NO_DROPOUT
+from trainables.models.precision import Precision, PrepackedLinear, prepack_linear_layers, prepare_for_scoring
 from trainables.models.projections import join_projections
-from trainables.models.scoring import Precision, PrepackedLinear, prepack_linear_layers, prepare_for_scoring
 from trainables.models.transformer import Transformer, load_pretrained
 from trainables.specs.run_spec import BaseModelSettings
 
@@ -22,7 +22,7 @@ def test_the_values_are_those_of_the_layer(
     rows: int, bias: bool, dtype: torch.dtype, is_private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where torch has no private operations for it."""
-    monkeypatch.setattr(scoring, "_CAN_PREPARE", is_private and scoring._CAN_PREPARE)
+    monkeypatch.setattr(precision, "_CAN_PREPARE", is_private and precision._CAN_PREPARE)
     torch.manual_seed(0)
     layer, values = nn.Linear(48, 80, bias=bias), torch.randn(1, rows, 48)
     with torch.inference_mode():
