@@ -28,6 +28,7 @@ from trainables.data.query_groups import QueryGroups
 from trainables.models.dropout import Dropout
 from trainables.sentence_encoders import encoder_trainer as encoder_training
 from trainables.specs.checkpoint_chain import checkpoint_key
+from trainables.specs.environment import resolve_precision
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.specs.run_spec import Environment
 from trainables.training.batching import BatchSampler
@@ -61,10 +62,11 @@ DATA = {"splits": {"dev": {"queries": 200}, "test": {"queries": 1000}}}
 
 
 def shipped(name: str) -> Study:
-    """A shipped study with a known length of training."""
+    """A shipped study with a known length of training; the tokens of a micro-batch are those of a processor."""
     study = load_study(name, STUDIES[name])
     training = study.training.model_copy(update={"epochs": None, "instances": 100 * study.training.batch_size})
-    return study.model_copy(update={"training": training})
+    resolved = resolve_precision(training).model_copy(update={"precision": training.precision})
+    return study.model_copy(update={"training": resolved})
 
 
 def configurations(study: Study) -> Iterator[PlannedConfiguration]:

@@ -33,7 +33,7 @@ def test_units_are_those_of_the_flags(
 
 
 def test_what_is_auto_is_resolved_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "has_bf16_units", lambda device: True)
+    monkeypatch.setattr(environment, "has_bf16_units", lambda device="cpu": True)
     sizes = {"cpu": 2048, "cuda": 65_536}
     assert sizes == environment.TOKENS_AT_ONCE
     for device in ("cpu", "cuda"):
