@@ -203,7 +203,7 @@ class _Run:
     def unpad(self, arrays: Sequence[Tensor]) -> list[Tensor]:
         """Return one or more arrays that together have the rows of the tokens."""
         rows = [array.flatten(0, 1) for array in arrays]
-        return [torch.cat(rows).index_select(0, self._read_places())] if self.is_padded else rows
+        return [_join_rows(rows).index_select(0, self._read_places())] if self.is_padded else rows
 
     def _split(self, rows: Tensor) -> list[Tensor]:
         parts = rows.split([group.inside.size for group in self._groups])  # type: ignore[no-untyped-call]
@@ -255,7 +255,7 @@ class AttentionGroups:
         """Return the rows of the tokens of an array for each group, without a gradient."""
         rest = iter(arrays)
         parts = [rows for run in self._runs for rows in run.unpad([*islice(rest, run.n_groups)])]
-        return torch.cat([*parts, parts[0].new_zeros(self._n_extra, parts[0].shape[1])])
+        return _join_rows([*parts, parts[0].new_zeros(self._n_extra, parts[0].shape[1])] if self._n_extra else parts)
 
 
 class PackedBatch(NamedTuple):
@@ -384,6 +384,11 @@ def _split_into_groups(lengths: Ints, max_waste: int, max_total: int, power: int
             after += 1
         count = after - first
         yield slice(first, first := first + (count if count < multiple else count // multiple * multiple))
+
+
+def _join_rows(arrays: list[Tensor]) -> Tensor:
+    """Return the rows of all arrays; one array is not copied."""
+    return arrays[0] if len(arrays) == 1 else torch.cat(arrays)
 
 
 class _Pad(torch.autograd.Function):
