@@ -53,7 +53,10 @@ CASES = {
 
 
 def measure(case: Case) -> "Counts":
-    """Return the counts of the second step, or of an evaluation: what is prepared once does not count."""
+    """Return the counts of a step or of an evaluation.
+
+    A step is the difference between two and one of them: what is prepared once, or read at the end, does not count.
+    """
     from benchmarks import contenders
     from benchmarks.gpu import models
     from tests.pretend_gpu.counting import count

@@ -12,6 +12,7 @@ PLUGIN = "tests.pretend_gpu.plugin"
 TESTS_OF_A_GPU = (
     *("tests/gpu/test_device.py", "tests/gpu/test_runs.py", "tests/gpu/test_budgets.py"),
     *("tests/trainables/training/test_gpu.py", "tests/trainables/models/test_attention.py"),
+    "tests/trainables/rankers/test_gpu_runs.py",
 )
 SAMPLE = (
     "models/test_packing.py::test_the_gradients_of_the_parts_add_up_to_that_of_the_batch",

@@ -25,6 +25,12 @@ class Counts:
         self.kernels = self.copies = self.waits = 0
         self.operations, self.places = Counter[str](), Counter[str]()
 
+    def __sub__(self, other: "Counts") -> "Counts":
+        found = Counts()
+        for name, value in vars(self).items():
+            setattr(found, name, value - getattr(other, name))
+        return found
+
     def __repr__(self) -> str:
         lines = [f"{number} x {place}" for place, number in self.places.most_common()]
         return "\n  ".join([f"{self.kernels} kernels, {self.copies} copies, {self.waits} waits", *lines])

@@ -88,6 +88,27 @@ def test_a_run_on_a_gpu_is_that_on_the_cpu(world: World, fresh: Fresh, name: str
     assert_same_run(lambda: RUNS[name](world, fresh()))
 
 
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_bf16_on_a_gpu_is_near_fp32_in_parts_as_well(world: World, fresh: Fresh, pooling: str) -> None:
+    made = [
+        job(
+            world,
+            fresh(),
+            T_WSLS,
+            {"pooling": pooling},
+            dropout=0.0,
+            precision=precision,
+            tokens_per_micro_batch=tokens,
+        )
+        for precision, tokens in (("fp32", 2048), ("bf16", 2048), ("bf16", 60))
+    ]
+    runs = [finish(made[0]), *(finish(on_gpu(own)) for own in made[1:])]
+    expected, *found = ([row["train/loss"] for row in run.history if "train/loss" in row] for run in runs)
+    for losses in found:
+        assert losses != expected
+        np.testing.assert_allclose(losses, expected, atol=0.01)
+
+
 @pytest.mark.parametrize("loss", ["kl", "margin_mse"])
 def test_a_gpu_learns_from_a_teacher(world: World, fresh: Fresh, teacher: str, loss: str) -> None:  # noqa: F811
     taught = LabelSmoothing(loss=loss, teacher=teacher, temperature=1.0)
