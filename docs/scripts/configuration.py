@@ -96,8 +96,8 @@ def describe_type(key: StudyKey) -> str:
     """
     if key.name == "trainable":
         return _format_names(STUDY_TYPES)
-    (kind,) = list_value_types(key.annotation)
-    text = _describe(kind, key.metadata).replace(PLUGINS_HINT, "")
+    kind, *others = list_value_types(key.annotation)
+    text = (others and _find_expectation(key.metadata)) or _describe(kind, key.metadata).replace(PLUGINS_HINT, "")
     text = re.sub(r" \(there is no .*?\)", "", text)
     if key.default not in ((), {}, None):
         text = re.sub(r",? e\.g\. \[.*", "", text)  # the default is an example

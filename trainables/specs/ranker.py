@@ -1,7 +1,7 @@
 """Specification of a cross-encoder run: task, model, training and label smoothing."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -25,6 +25,13 @@ class RankerModelSettings(BaseModelSettings):
     """Tokens of [CLS] query [SEP] document [SEP]. Longer inputs are cut, see task.truncation."""
 
 
+def _check_tokens(value: Any) -> Any:
+    """Return a number of tokens or "auto"; otherwise raise ValueError."""
+    if value == "auto" or (type(value) is int and 1 <= value <= MAX_COUNT):
+        return value
+    raise ValueError('a whole number from 1, or "auto"')
+
+
 class RankerTrainingSettings(BaseTrainingSettings):
     """Settings of the optimisation of a ranker. Defaults: Penha and Hauff (2021), section 4.
 
@@ -45,7 +52,7 @@ class RankerTrainingSettings(BaseTrainingSettings):
     sampling: Literal["epochs", "uniform"] = "epochs"
     """Order of queries or pairs: shuffled in every epoch, or each batch drawn from all of them, as in the code of Penha
     and Hauff (2020)."""
-    tokens_per_micro_batch: PositiveInt | Literal["auto"] = "auto"
+    tokens_per_micro_batch: Annotated[int | Literal["auto"], BeforeValidator(_check_tokens)] = "auto"
     """Tokens above which a batch is computed in parts, to limit memory. auto: 2,048 on a processor, 65,536 on a GPU."""
 
     def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
