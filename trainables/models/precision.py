@@ -11,7 +11,7 @@ more than its work. Sums, normalisation and dropout are in bf16, too; what reads
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -41,62 +41,73 @@ class Bf16Weights:
         self._model = model
         parts = (model.embeddings, model.projection, model.upper, model.final_norm)
         modules = dict.fromkeys(module for part in parts if part is not None for module in part.modules())
-        self._copies: list[tuple[nn.Parameter, list[Tensor]]] = []  # with the weights, of which it has the rows
-        self._joints, self._places = (
-            list[tuple[JointProjection, Product]](),
-            list[tuple[nn.Module, str, nn.Parameter]](),
-        )
+        self._copies: list[_Copy] = []
+        self._joints: list[tuple[JointProjection, Product]] = []
+        self._places: list[tuple[dict[str, nn.Parameter | None], str, Tensor, nn.Parameter]] = []
+        self._gradients = dict[Tensor, Tensor]()  # kept, since new ones take a millisecond for all
         for joint in dict.fromkeys(module.joint for module in modules if isinstance(module, ProjectionPart)):
             weight, bias = (self._add_copy([getattr(own, name) for own in joint.layers]) for name in ("weight", "bias"))
             self._joints.append((joint, partial(nn.functional.linear, weight=weight, bias=bias)))
-        added = dict[Tensor, nn.Parameter]()
-        for module in modules:
-            for name, weight in module.named_parameters(recurse=False):
-                if not isinstance(module, ProjectionPart):
-                    added[weight] = added.get(weight) or self._add_copy([weight])
-                    self._places.append((module, name, added[weight]))
+        copies = dict[Tensor, nn.Parameter]()
+        for module in (each for each in modules if not isinstance(each, ProjectionPart)):
+            for name, own in module.named_parameters(recurse=False):
+                if own not in copies:
+                    copies[own] = self._add_copy([own])
+                # Not by setattr, which takes a millisecond for all.
+                self._places.append((module._parameters, name, own, copies[own]))
 
     def _add_copy(self, weights: list[Tensor]) -> nn.Parameter:
         first, n_rows = weights[0], sum(map(len, weights))
         copy = nn.Parameter(first.new_empty(n_rows, *first.shape[1:], dtype=torch.bfloat16), first.requires_grad)
-        self._copies.append((copy, weights))
+        self._copies.append(_Copy(copy, weights, _split_rows(copy.detach(), weights)))
         return copy
 
     @contextmanager
     def use(self) -> Iterator[None]:
         """Let the model compute in bf16 with its present weights, inside the block."""
-        targets = [part for copy, weights in self._copies for part in _split_rows(copy.detach(), weights)]
+        weights = [weight for own in self._copies for weight in own.weights]
         with torch.no_grad():
-            torch._foreach_copy_(targets, [weight for _, weights in self._copies for weight in weights])
-        kept = [module._parameters[name] for module, name, _ in self._places]
-        for module, name, copy in self._places:  # not by setattr, which takes a millisecond for all
-            module._parameters[name] = copy
+            torch._foreach_copy_([part for own in self._copies for part in own.parts], weights)
+        self._model.dtype = torch.bfloat16
         for joint, product in self._joints:
             joint.product = product
-        self._model.dtype = torch.bfloat16
+        for parameters, name, _, copy in self._places:
+            parameters[name] = copy
         try:
             yield
         finally:
             self._model.dtype = torch.float32
             for joint, _ in self._joints:
                 joint.product = None
-            for (module, name, _), weight in zip(self._places, kept, strict=True):
-                module._parameters[name] = weight
+            for parameters, name, weight, _ in self._places:
+                parameters[name] = weight  # type: ignore[assignment]
 
     def move_gradients(self) -> None:
         """Add the gradients of the copy to those of the weights."""
-        new, added = list[tuple[Tensor, Tensor]](), list[tuple[Tensor, Tensor]]()
-        for copy, weights in self._copies:
-            parts = [] if copy.grad is None else _split_rows(copy.grad, weights)
-            for weight, part in zip(weights, parts, strict=bool(parts)):
-                is_new = weight.grad is None
-                gradient = torch.empty_like(weight) if weight.grad is None else weight.grad
-                weight.grad = gradient
-                (new if is_new else added).append((gradient, part))
-            copy.grad = None
+        moved = list[tuple[Tensor, Tensor]]()
+        for copy, weights, _ in self._copies:
+            if copy.grad is not None:
+                moved += zip(weights, _split_rows(copy.grad, weights), strict=True)
+                copy.grad = None
+        added = [(weight.grad, part) for weight, part in moved if weight.grad is not None]
+        new = list[tuple[Tensor, Tensor]]()
+        for weight, part in moved:
+            if weight.grad is None:
+                if weight not in self._gradients:
+                    self._gradients[weight] = torch.empty_like(weight)
+                weight.grad = self._gradients[weight]
+                new.append((weight.grad, part))
         for pairs, run in ((new, torch._foreach_copy_), (added, torch._foreach_add_)):
             if pairs:
                 run([gradient for gradient, _ in pairs], [part for _, part in pairs])
+
+
+class _Copy(NamedTuple):
+    """A copy in bf16 of one weight, or of several that have its rows; `parts` are these rows."""
+
+    copy: nn.Parameter
+    weights: list[Tensor]
+    parts: Sequence[Tensor]
 
 
 def _split_rows(copy: Tensor, weights: list[Tensor]) -> Sequence[Tensor]:

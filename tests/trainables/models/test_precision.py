@@ -8,8 +8,15 @@ from torch import nn
 
 from tests.trainables.models.architectures import TYPES, make_batch, write_model
 from trainables.models import precision
+from trainables.models.architectures import get_architecture
 from trainables.models.dropout import NO_DROPOUT
-from trainables.models.precision import Precision, PrepackedLinear, prepack_linear_layers, prepare_for_scoring
+from trainables.models.precision import (
+    Bf16Weights,
+    Precision,
+    PrepackedLinear,
+    prepack_linear_layers,
+    prepare_for_scoring,
+)
 from trainables.models.projections import join_projections
 from trainables.models.transformer import Transformer, load_pretrained
 from trainables.specs.run_spec import BaseModelSettings
@@ -89,6 +96,42 @@ def test_every_type_scores_in_a_precision_and_trains_on_unchanged(
         torch.equal(own, other) if own is not None and other is not None else own is other
         for own, other in zip(gradients, gradients_after, strict=True)
     )
+
+
+PACKED = [kind for kind in TYPES if get_architecture(kind).padding_mask is None]
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_a_copy_in_bf16_computes_what_the_model_does_and_gives_its_gradients(tmp_path: Path, kind: str) -> None:
+    model = Transformer(load_pretrained(write_model(tmp_path, kind), 1), BaseModelSettings())
+    batch, copy = make_batch([3, 9, 9, 14, 40, 64]), Bf16Weights(model)
+    weights = dict(model.named_parameters())
+    expected, _ = model.encode(batch, NO_DROPOUT)
+    weighting = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
+    (expected * weighting).sum().backward()
+    gradients = {name: own.grad for name, own in weights.items()}
+    model.zero_grad()
+    for _ in range(2):
+        with copy.use():
+            found, _ = model.encode(batch, NO_DROPOUT)
+            assert found.dtype == torch.float32
+            (found * weighting).sum().backward()
+            copy.move_gradients()
+    assert dict(model.named_parameters()) == weights
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.1)
+    for name, own in weights.items():
+        gradient = gradients[name]
+        assert (own.grad is None) == (gradient is None), name
+        if gradient is not None and own.grad is not None:
+            distance = (own.grad / 2 - gradient).norm()
+            assert distance <= 0.1 * gradient.norm() + 0.2, name
+    with torch.no_grad():
+        for own in weights.values():
+            own.mul_(1.1)
+    with torch.inference_mode(), Bf16Weights(model).use():
+        changed, _ = model.encode(batch, NO_DROPOUT)
+    expected, _ = model.encode(batch, NO_DROPOUT)
+    torch.testing.assert_close(changed, expected.detach(), rtol=0, atol=0.1)
 
 
 def test_a_pass_that_fails_leaves_the_layers_as_they_were(tmp_path: Path) -> None:
