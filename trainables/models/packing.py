@@ -65,7 +65,7 @@ class _Multiples(NamedTuple):
 _NO_ROUNDING = _Multiples(1, 1, 1, 1)
 _MULTIPLES = {"cpu": _Multiples(tokens=64, first_tokens=8, length=8, texts=4), "cuda": _NO_ROUNDING}
 _ALIGNMENT = 16
-"""Bytes of which the place of an array in a common copy is a multiple."""
+"""The place of an array in a common copy is a multiple of this, in bytes."""
 _TORCH_DTYPES = {
     "bool": torch.bool,
     "int32": torch.int32,

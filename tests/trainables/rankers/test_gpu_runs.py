@@ -89,7 +89,7 @@ def test_a_run_on_a_gpu_is_that_on_the_cpu(world: World, fresh: Fresh, name: str
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_bf16_on_a_gpu_is_near_fp32_in_parts_as_well(world: World, fresh: Fresh, pooling: str) -> None:
+def test_bf16_on_a_gpu_is_near_fp32_whole_and_in_parts(world: World, fresh: Fresh, pooling: str) -> None:
     made = [
         job(
             world,
