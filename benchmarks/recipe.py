@@ -26,9 +26,9 @@ from search_spaces.space import Params
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_baseline
-from study.execution.resolve import resolve_study
 from study.scheduling.trials import ConfigurationFactory
 from study.suites.suite_loader import load_one_study
+from study.workflows.resolve import resolve_study
 from trainables.metrics import recall_at
 from trainables.rankers.ranker_backend import precompute
 from trainables.rankers.ranker_run import RankerData, RankerRun

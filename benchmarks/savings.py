@@ -32,10 +32,10 @@ from benchmarks.measure import machine, run_apart
 from benchmarks.peer_study import AT_ONCE, Outcome, Recipe, Round, Times, read_clocks, watch_processor
 from study.config.schema import Study
 from study.config.spaces import make_system_space
-from study.execution.resolve import resolve_study
 from study.plan.run_counts import count_runs
 from study.scheduling.trials import ConfigurationFactory
 from study.suites.suite_loader import load_one_study
+from study.workflows.resolve import resolve_study
 from trainables.data.ranking_tokens import make_input_rules
 from trainables.rankers.ranker_run import RankerData
 from trainables.specs.environment import detect_environment

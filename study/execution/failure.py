@@ -9,6 +9,7 @@ from ray.tune.experiment import Trial
 
 from study.execution.trainable import TrialError
 from study.utils.error_text import describe_crash, is_machine_fault, summarize_error
+from study.utils.gpu_errors import GpuFaultError, classify_gpu_error
 from trainables.worker.crash_report import parse_crash_report
 from trainables.worker.limits import StepLimits
 
@@ -49,11 +50,10 @@ def classify_failure(trial: Trial, limits: StepLimits) -> TrialFailure:
         record, error = error.record, error.error
     if error is not None:
         error.add_note(_read_ray_error(trial))
-        is_deterministic = isinstance(
-            error, FloatingPointError
-        )  # the same seed gives the same numbers, so a retry would fail too
+        # The same seed gives the same numbers and needs the same memory of a GPU, so a retry would fail too.
+        is_deterministic = isinstance(error, FloatingPointError) or classify_gpu_error(error) == "too large"
         return TrialFailure(
-            summarize_error(error, limits),
+            str(error) if isinstance(error, GpuFaultError) else summarize_error(error, limits),
             is_retryable=not is_deterministic,
             is_machine_fault=is_machine_fault(error, limits),
             error=error,

@@ -5,9 +5,11 @@ again is used again. Tune itself would report a node that vanished without notic
 """
 
 import json
+import math
 import socket
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +18,7 @@ from ray.tune import Callback
 from ray.tune.experiment import Trial
 
 from study.execution import nodes
-from study.execution.slots import Node, compute_capacity
+from study.execution.slots import Node
 from study.folder.run_name import format_run_name
 
 _POLL_INTERVAL_S = 1.0
@@ -27,8 +29,10 @@ _CONNECT_ATTEMPTS = 3
 """Failed attempts in a row after which a node is lost: 10 to 19 seconds, as in the cluster itself."""
 _RETRY_INTERVAL_S = 5.0
 """Seconds between two attempts."""
+_MAX_CHECKS = 256
+"""Nodes that are asked at the same time."""
 _RECHECK_INTERVAL_S = 10.0
-"""Seconds after which a lost node that the cluster still lists is checked again."""
+"""Seconds after which a node that did not answer is checked again."""
 
 
 class NodeMonitor(Callback):
@@ -37,21 +41,26 @@ class NodeMonitor(Callback):
     Args:
         trial_resources: resources of one trial, by Ray's name.
         log: called with each line of progress.
-        on_resize: called with the number of trials that the cluster can run at once, when nodes have joined or were
-            lost.
+        on_resize: called when nodes have joined or were lost.
     """
 
     def __init__(
-        self, trial_resources: Mapping[str, float], log: Callable[[str], None], on_resize: Callable[[int], None]
+        self, trial_resources: Mapping[str, float], log: Callable[[str], None], on_resize: Callable[[], None]
     ) -> None:
         self._trial_resources, self._log, self._on_resize = trial_resources, log, on_resize
         self._known_nodes = {node["NodeID"]: node for node in nodes.find_eligible_nodes(trial_resources)}
         self._lost_nodes: dict[str, float] = {}  # lost node -> time of its last check
+        self._silent_nodes: dict[str, float] = {}  # node that did not answer -> time of that check
         self._unreported_losses: dict[str, list[str]] = {}  # lost node -> names of its runs
         self._trial_nodes: dict[str, ray.ObjectRef[str]] = {}  # trial -> id of its node
         self._displaced_runs: set[str] = set()  # names of unfinished runs that lost their node
         self._resumed_runs: list[str] = []  # names; reported after the loss of their node
         self._last_poll = 0.0
+
+    @property
+    def living_nodes(self) -> list[Node]:
+        """Nodes that can run trials."""
+        return [node for name, node in self._known_nodes.items() if name not in self._lost_nodes]
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Check the cluster, at most once a second, and report what changed."""
@@ -61,8 +70,7 @@ class NodeMonitor(Callback):
         listed = {node["NodeID"]: node for node in nodes.find_eligible_nodes(self._trial_resources)}
         for node in self._known_nodes.keys() - listed.keys() - self._lost_nodes.keys():
             self._mark_lost(node)
-        for node in self._lost_nodes.keys() & listed.keys():
-            self._recheck_lost_node(node, listed[node])
+        self._recheck_lost_nodes(listed)
         living = {node: facts for node, facts in listed.items() if node not in self._lost_nodes}
         joined = len(living.keys() - self._known_nodes.keys())
         if self._unreported_losses:
@@ -72,7 +80,7 @@ class NodeMonitor(Callback):
             self._log(f"{_format_count(joined, 'node')} joined ({len(living)} in total)")
         if living.keys() != self._known_nodes.keys():
             self._known_nodes = living
-            self._on_resize(compute_capacity(self._trial_resources, living.values()))
+            self._on_resize()
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Ask the trial's process for its node. It answers before it starts to train."""
@@ -87,12 +95,11 @@ class NodeMonitor(Callback):
     def is_node_lost(self, trial: Trial) -> bool:
         """Return whether a trial ended because its node is lost.
 
-        The loss is reported a moment later, together with the other runs on that node.
+        The loss is reported a moment later, together with the other runs on that node. All nodes are checked together,
+        so that nodes that are lost together cost the time of one.
         """
         node = self._find_node(trial)
-        if node is None or _is_reachable(
-            self._known_nodes.get(node), 1 if node in self._lost_nodes else _CONNECT_ATTEMPTS
-        ):
+        if node is None or not self._is_silent(node):
             return False
         self._displaced_runs.add(_get_run_name(trial))
         self._mark_lost(node).append(_get_run_name(trial))
@@ -115,14 +122,32 @@ class NodeMonitor(Callback):
         except ray.exceptions.RayError:
             return None
 
+    def _is_silent(self, node: str) -> bool:
+        """Return whether a node does not answer, now or in a check of all nodes a moment ago."""
+        now = time.monotonic()
+        if now - self._silent_nodes.get(node, -math.inf) > _RECHECK_INTERVAL_S:
+            own = {node: self._known_nodes.get(node)}
+            is_lost = node in self._lost_nodes  # then it is not waited for
+            silent = find_silent_nodes(own if is_lost else own | self._known_nodes, 1 if is_lost else _CONNECT_ATTEMPTS)
+            self._silent_nodes.pop(node, None)
+            self._silent_nodes |= dict.fromkeys(silent, time.monotonic())
+        return node in self._silent_nodes
+
     def _mark_lost(self, node: str) -> list[str]:
         self._lost_nodes[node] = time.monotonic()
         return self._unreported_losses.setdefault(node, [])
 
-    def _recheck_lost_node(self, node: str, facts: Node) -> None:
-        if time.monotonic() - self._lost_nodes[node] > _RECHECK_INTERVAL_S:
+    def _recheck_lost_nodes(self, listed: Mapping[str, Node]) -> None:
+        now = time.monotonic()
+        due = {
+            node: listed[node]
+            for node, checked_at in self._lost_nodes.items()
+            if node in listed and now - checked_at > _RECHECK_INTERVAL_S
+        }
+        silent = find_silent_nodes(due, 1)
+        for node in due:
             self._lost_nodes[node] = time.monotonic()
-            if _is_reachable(facts, 1):
+            if node not in silent:
                 del self._lost_nodes[node]
 
     def _log_losses(self, n_left: int) -> None:
@@ -140,6 +165,15 @@ class NodeMonitor(Callback):
 def _get_node_id(_: object) -> str:
     node_id: str = ray.get_runtime_context().get_node_id()
     return node_id
+
+
+def find_silent_nodes(nodes: Mapping[str, Node | None], attempts: int) -> set[str]:
+    """Return the ids of the nodes that answer none of so many connection attempts. All are asked at the same time."""
+    if not nodes:
+        return set()
+    with ThreadPoolExecutor(min(len(nodes), _MAX_CHECKS)) as pool:
+        answers = pool.map(lambda node: _is_reachable(node, attempts), nodes.values())
+        return {name for name, is_reachable in zip(nodes, answers, strict=True) if not is_reachable}
 
 
 def _is_reachable(node: Node | None, attempts: int) -> bool:

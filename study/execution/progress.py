@@ -41,6 +41,11 @@ class ProgressReporter:
         """Restart the clock: the trials that have ended until now say no longer how many run at once."""
         self._start_time, self._seconds_done = time.monotonic(), 0.0
 
+    @property
+    def n_remaining(self) -> int:
+        """Number of trials that have not ended."""
+        return self._remaining.n_trials - self._remaining.n_done
+
     def report_precompute(self, done: int, total: int) -> None:
         """Report how many parts of the frozen layers' outputs exist. Runs start after the last part."""
         self._restart_clock()

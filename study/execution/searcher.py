@@ -17,6 +17,7 @@ from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.folder.provenance import get_commit, get_versions
 from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
+from study.utils.gpu_errors import GpuFaultError
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
 from trainables.utils.files import make_temporary_path
@@ -31,7 +32,7 @@ class _Attempt(NamedTuple):
     limits: StepLimits
     is_first: bool
     machine_faults: int = 0  # attempts that faults of the machine ended
-    node_losses: int = 0  # nodes that were lost during an attempt
+    node_losses: int = 0  # nodes and GPUs that were lost during an attempt
 
 
 class StudySearcher(Searcher):
@@ -49,11 +50,18 @@ class StudySearcher(Searcher):
         runner: the trials.
         is_node_lost: returns whether the node of an ended trial was lost. Up to `MAX_NODE_LOSSES` times this does not
             count as a failure. If None, nodes are never lost.
+        avoid_gpu: called with the fault of a broken GPU. It returns whether trials avoided the GPU before: then the
+            fault of one that was there all the same does not count either. If None, no trial uses a GPU.
     """
 
-    def __init__(self, runner: TrialRunner, is_node_lost: Callable[[Trial], bool] | None = None) -> None:
+    def __init__(
+        self,
+        runner: TrialRunner,
+        is_node_lost: Callable[[Trial], bool] | None = None,
+        avoid_gpu: Callable[[GpuFaultError], bool] | None = None,
+    ) -> None:
         super().__init__(metric="metric", mode="max")
-        self._runner, self._is_node_lost = runner, is_node_lost
+        self._runner, self._is_node_lost, self._avoid_gpu = runner, is_node_lost, avoid_gpu
         self._attempts: dict[str, _Attempt] = {}
         self._retries: deque[_Attempt] = deque()
         self._error: Exception | None = None
@@ -76,7 +84,9 @@ class StudySearcher(Searcher):
         run_id, study = request.trial.specification.id, owner.scheduler.study
         # All nodes see the cache. The name tells later starts whether this driver still runs.
         crash_file = make_temporary_path(study.cache_folder / "crash_reports" / run_id)
-        limits = StepLimits(minutes=study.trial.minutes, memory=study.trial.memory_bytes, crash_report=crash_file)
+        environment, limit = request.trial.specification.environment, study.trial
+        gpu = study.resources.gpu if environment and environment.device_type == "cuda" else None
+        limits = StepLimits(minutes=limit.minutes, memory=limit.memory_bytes, gpu=gpu, crash_report=crash_file)
         attempt = retry or _Attempt(owner, request, limits, is_first=True)
         self._attempts[trial_id] = attempt._replace(limits=limits)
         self._runner.start_trial(owner, request)
@@ -115,7 +125,7 @@ class StudySearcher(Searcher):
             attempt = self._attempts.pop(trial.trial_id)
             failure, request = classify_failure(trial, attempt.limits), attempt.request
             folder = attempt.owner.scheduler.folder
-            if self._is_node_lost is not None and self._is_node_lost(trial) and attempt.node_losses < MAX_NODE_LOSSES:
+            if self._is_place_lost(trial, failure) and attempt.node_losses < MAX_NODE_LOSSES:
                 self._retries.append(attempt._replace(node_losses=attempt.node_losses + 1))
                 return
             entry = run_record.read_run_record(folder, request.trial.specification.id, request.split)
@@ -133,6 +143,12 @@ class StudySearcher(Searcher):
                     return
             self._runner.end_trial(attempt.owner, attempt.request, entry)
 
+    def _is_place_lost(self, trial: Trial, failure: TrialFailure) -> bool:
+        """Return whether a trial ended because of a node or a GPU that is known to be lost."""
+        if isinstance(failure.error, GpuFaultError) and failure.error.is_broken and self._avoid_gpu is not None:
+            return self._avoid_gpu(failure.error)
+        return self._is_node_lost is not None and self._is_node_lost(trial)
+
     def _stop_or_retry(self, attempt: _Attempt, failure: TrialFailure) -> None:
         """Retry a trial that the machine ended, or stop the study after too many attempts.
 
@@ -147,9 +163,9 @@ class StudySearcher(Searcher):
             failure.error is not None and is_disk_full(failure.error)
         ):
             raise failure.error
-        raise MachineError(
-            f"{format_run_name(attempt.request.labels)}, {MAX_ATTEMPTS} attempts: {failure.cause}"
-        ) from failure.error
+        message = f"{format_run_name(attempt.request.labels)}, {MAX_ATTEMPTS} attempts: {failure.cause}"
+        remedy = {"remedy": failure.error.remedy} if isinstance(failure.error, GpuFaultError) else {}
+        raise MachineError(message, **remedy) from failure.error
 
     @contextmanager
     def _capture_errors(self) -> Iterator[None]:

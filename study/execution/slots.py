@@ -4,8 +4,9 @@ On this machine, as many trials run at once as its cores and GPUs can hold witho
 the sum over its nodes.
 """
 
+import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from study.config.loader import Study
@@ -44,10 +45,26 @@ def get_trial_resources(study: Study) -> dict[str, float]:
     return {name: amount for name, amount in amounts.items() if amount}
 
 
+def count_shares(gpus: float, share: float) -> int:
+    """Return how many trials fit on GPUs if each takes a share of one. A trial never spans two GPUs.
+
+    Example:
+        >>> count_shares(2.0, 0.4)
+        4
+    """
+    whole = int(gpus)
+    return whole * int(1 / share + _ROUNDING) + int((gpus - whole) / share + _ROUNDING)
+
+
 def count_trials_per_node(node: Node, trial_resources: Mapping[str, float]) -> int:
     """Return how many trials fit on a node."""
     available = node["Resources"]
-    return min(int(available.get(name, 0.0) / amount + _ROUNDING) for name, amount in trial_resources.items())
+    return min(
+        count_shares(available.get(name, 0.0), amount)
+        if name == "GPU"
+        else int(available.get(name, 0.0) / amount + _ROUNDING)
+        for name, amount in trial_resources.items()
+    )
 
 
 def compute_capacity(trial_resources: Mapping[str, float], nodes: Iterable[Node]) -> int:
@@ -63,12 +80,29 @@ def compute_capacity(trial_resources: Mapping[str, float], nodes: Iterable[Node]
     return max(1, sum(count_trials_per_node(node, trial_resources) for node in nodes))
 
 
+def spread_over_gpus(trial_resources: Mapping[str, float], nodes: Sequence[Node], wanted: int) -> dict[str, float]:
+    """Return the resources of a trial with the largest share of a GPU with which as many trials as wanted run at once.
+
+    Ray fills one GPU before it uses the next. With a larger share, trials spread over the GPUs if there are fewer of
+    them than places.
+
+    Example:
+        >>> spread_over_gpus({"GPU": 0.25}, [{"Resources": {"GPU": 2.0}}], wanted=3)
+        {'GPU': 0.5}
+    """
+    for count in range(1, int(1 / trial_resources.get("GPU", 1.0)) + 1):
+        share = math.floor(1e4 / count) / 1e4  # Ray rounds to this
+        larger = {**trial_resources, "GPU": share}
+        if "GPU" in trial_resources and compute_capacity(larger, nodes) >= wanted:
+            return larger
+    return {**trial_resources}
+
+
 def get_local_concurrency(study: Study) -> int:
     """Return how many trials run at once on this machine, at least one, if `check_cores` accepts the study."""
-    if study.resources.concurrent:
-        return study.resources.concurrent
-    gpus = {"GPU": _count_gpus()} if study.resources.gpu else {}
-    return compute_capacity(get_trial_resources(study), [{"Resources": {"CPU": count_cores(), **gpus}}])
+    gpus = {"GPU": float(count_local_gpus())} if study.resources.gpu else {}
+    capacity = compute_capacity(get_trial_resources(study), [{"Resources": {"CPU": float(count_cores()), **gpus}}])
+    return min(study.resources.concurrent or capacity, capacity)
 
 
 def check_environment_variables() -> None:
@@ -95,7 +129,8 @@ def check_cores(study: Study) -> None:
         raise UserError("resources.concurrent", requested, f"at most {cores // threads}, what the {machine} can run")
 
 
-def _count_gpus() -> int:
+def count_local_gpus() -> int:
+    """Return the number of GPUs that torch sees; Ray asks a library that containers may lack."""
     import torch
 
     return torch.cuda.device_count()

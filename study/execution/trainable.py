@@ -13,6 +13,7 @@ from study.folder.provenance import get_hardware, get_versions
 from study.folder.run_name import format_run_name
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
+from study.utils.gpu_errors import GpuFaultError, GpuPlace, classify_gpu_error
 from trainables.specs.plugin import get_trainable
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.utils.cli import print_escaped
@@ -67,9 +68,11 @@ class StudyTrainable(RunTrainable):
         try:
             result = super().step()
         except Exception as error:
+            cause, kind = summarize_error(error, self.limits), classify_gpu_error(error)
+            if kind in ("broken", "crowded"):
+                raise GpuFaultError(_get_gpu_place(), cause, is_broken=kind == "broken") from error
             if is_machine_fault(error, self.limits):
                 raise
-            cause = summarize_error(error, self.limits)
             record = make_failed_record(self.trial, self._labels, cause, self._provenance)
             record["traceback"] = format_redacted_traceback(error)
             raise TrialError(_make_transferable(error), record) from error
@@ -118,6 +121,11 @@ class StudyTrainable(RunTrainable):
         job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
         versions = get_versions(self.trial)
         return {"versions": versions, "hardware": get_hardware(), "commit": self._commit, **job}
+
+
+def _get_gpu_place() -> GpuPlace:
+    context = ray.get_runtime_context()
+    return GpuPlace(context.get_node_id(), ",".join(context.get_accelerator_ids()["GPU"]))
 
 
 def _make_transferable(error: Exception) -> Exception:

@@ -20,10 +20,18 @@ from ray.tune.search import ConcurrencyLimiter
 
 from study.config.loader import Study
 from study.execution import nodes
+from study.execution.broken_gpus import BrokenGpus
 from study.execution.connect import configure_ray_start
 from study.execution.node_monitor import NodeMonitor
 from study.execution.searcher import StudySearcher, TrialCallback
-from study.execution.slots import compute_capacity, get_local_concurrency, get_trial_resources
+from study.execution.slots import (
+    Node,
+    compute_capacity,
+    count_local_gpus,
+    get_local_concurrency,
+    get_trial_resources,
+    spread_over_gpus,
+)
 from study.execution.trainable import StudyTrainable
 from study.execution.trial_runner import TrialRunner
 from study.utils.console import print_line
@@ -81,6 +89,7 @@ def start_ray(study: Study, cluster: str | None, folder: Path) -> int:
             ray.init(
                 address="local",
                 num_cpus=concurrent * study.training.threads,
+                num_gpus=count_local_gpus() if study.resources.gpu else None,
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
@@ -158,13 +167,22 @@ def _run_tuner(runner: TrialRunner, cluster: str | None, concurrent: int) -> Non
     study = first.study  # all studies need the same resources
     scratch = make_temporary_path(first.folder / "tune")  # other processes may work on the same study
 
-    def resize(capacity: int) -> None:
-        if study.resources.concurrent is None:
-            limiter.max_concurrent = capacity
-
     resources = get_trial_resources(study)
+    wanted = min(concurrent, runner.progress.n_remaining)
+    resources = spread_over_gpus(resources, nodes.find_eligible_nodes(resources), wanted)
+
+    def get_nodes() -> list[Node]:
+        return monitor.living_nodes if monitor else nodes.find_eligible_nodes(resources)
+
+    def resize() -> None:
+        """Adapt the number of trials; an autoscaler adds nodes for as many as the study asks for on a cluster."""
+        if study.resources.concurrent is None or cluster is None:
+            capacity = compute_capacity(resources, gpus.exclude(get_nodes()) if gpus else get_nodes())
+            limiter.max_concurrent = min(capacity, study.resources.concurrent or capacity)
+
     monitor = NodeMonitor(resources, print_line, resize) if cluster is not None else None
-    searcher = StudySearcher(runner, monitor.is_node_lost if monitor else None)
+    gpus = BrokenGpus(resources, print_line, get_nodes, resize) if "GPU" in resources else None
+    searcher = StudySearcher(runner, monitor.is_node_lost if monitor else None, gpus.avoid if gpus else None)
     limiter = ConcurrencyLimiter(searcher, max_concurrent=concurrent)
     tune.Tuner(
         tune.with_resources(StudyTrainable, tune.PlacementGroupFactory([resources])),
@@ -178,7 +196,7 @@ def _run_tuner(runner: TrialRunner, cluster: str | None, concurrent: int) -> Non
             # The checkpoint storage has the checkpoints; those of Tune would contain the last result with its scores.
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             failure_config=tune.FailureConfig(max_failures=0),  # the searcher retries, where that may help
-            callbacks=[_SilentProgressCallback(), TrialCallback(searcher), *([monitor] if monitor else [])],
+            callbacks=[_SilentProgressCallback(), TrialCallback(searcher), *filter(None, (monitor, gpus))],
         ),
     ).fit()
     shutil.rmtree(scratch, ignore_errors=True)

@@ -10,10 +10,11 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from study.utils.gpu_errors import classify_gpu_error, parse_memory
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, is_disk_full
 from trainables.worker.crash_report import CrashReport, to_relative_path
-from trainables.worker.limits import StepLimits
+from trainables.worker.limits import GPU_MEMORY_SHARE, StepLimits
 
 _IO_PACKAGES = frozenset(
     {"adlfs", "aiobotocore", "aiohttp", "botocore", "gcsfs", "ray", "requests", "s3fs", "safetensors", "urllib3"}
@@ -57,8 +58,10 @@ def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
     """Return whether an exception in a trial is the machine's fault.
 
     Such an exception is no result of the configuration, and a retry may succeed. A lack of memory is the fault of the
-    configuration if there was a memory limit, and on a GPU.
+    configuration if there was a memory limit, and on a GPU if the trial needs more than its share.
     """
+    if kind := classify_gpu_error(error):
+        return kind != "too large"
     if isinstance(error, MachineError | DamagedError) or is_disk_full(error):
         return True
     if (
@@ -66,7 +69,7 @@ def is_machine_fault(error: BaseException, limits: StepLimits) -> bool:
     ):  # checked before the message, which may contain any path
         return True
     if _is_out_of_memory(error):
-        return limits.memory is None and "cuda" not in str(error).lower()
+        return limits.memory is None
     return type(error).__module__.partition(".")[0] in _IO_PACKAGES
 
 
@@ -99,7 +102,7 @@ def summarize_error(error: BaseException, limits: StepLimits) -> str:
 
     Args:
         error: the exception.
-        limits: the limits of the trial; a lack of memory is attributed to `trial.memory` if that was set.
+        limits: the limits of the trial; a lack of memory is attributed to the one that was reached.
 
     Example:
         >>> summarize_error(ValueError("no such thing"), StepLimits())
@@ -107,9 +110,22 @@ def summarize_error(error: BaseException, limits: StepLimits) -> str:
     """
     line = redact((str(error).strip().splitlines() or [""])[0])
     message = f"{type(error).__name__}: {line}" if line else type(error).__name__
+    if kind := classify_gpu_error(error):
+        return message if kind == "broken" else _describe_gpu_memory(error, limits)
     if limits.memory is not None and _is_out_of_memory(error):
         return f"more than trial.memory = {_format_size(limits.memory)} was needed: {message}"
     return message
+
+
+def _describe_gpu_memory(error: BaseException, limits: StepLimits) -> str:
+    """Say how much of a GPU's memory was needed and allowed; torch's own text is long and begins with other numbers."""
+    needed, allowed = map(_format_size, parse_memory(str(error)))
+    share = "" if limits.gpu is None else f", {GPU_MEMORY_SHARE:.0%} of resources.gpu = {limits.gpu:g}"
+    if classify_gpu_error(error) == "too large":
+        remedy = "give trials a larger share, or lower training.tokens_per_micro_batch or training.batch_size"
+        return f"{needed} of the GPU's memory were needed, but {allowed} are allowed{share}; {remedy}"
+    of_own = f" although this trial needed {needed} of the {allowed} that it is allowed{share}" * (allowed != "0 GB")
+    return f"other processes left the GPU too little memory{of_own}"
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -7,7 +7,6 @@ from records.data_statistics import write_data_statistics
 from records.plan_file import PLAN_FILE
 from records.run_record import read_run_record, set_aside_damaged_records
 from study.config.loader import Study
-from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
 from study.folder.provenance import describe_setup
 from study.folder.remote_records import RemoteRecords
@@ -16,6 +15,7 @@ from study.plan.study_file import write_study_file
 from study.scheduling.trials import ResolvedInputs
 from study.utils.console import print_line
 from study.workflows.cleanup import check_writable, clean_up_study
+from study.workflows.resolve import resolve_study
 from trainables.specs.plugin import PreparedData
 from trainables.storage import open_storage
 from trainables.storage.leases import Leases

@@ -6,10 +6,10 @@ from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_baseline
 from study.execution.nodes import map_on_cluster
-from study.execution.resolve import resolve_study
 from study.execution.slots import connect_or_check
 from study.execution.tuner import open_session, start_ray
 from study.scheduling.trials import ConfigurationFactory
+from study.workflows.resolve import resolve_study
 from trainables.specs.plugin import Throughput
 
 _TRAINING_SECONDS = 30.0

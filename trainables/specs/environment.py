@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from trainables.specs.run_spec import BaseTrainingSettings, Environment
-from trainables.utils.errors import UserError
+from trainables.utils.errors import MachineError, UserError
 
 DeviceType = Literal["cpu", "cuda"]
 _Training = TypeVar("_Training", bound=BaseTrainingSettings)
@@ -51,7 +51,7 @@ def detect_environment(device: DeviceType = "cpu") -> Environment:
         device: "cpu", or "cuda", which loads torch.
 
     Raises:
-        UserError: the device is "cuda" but this machine has no GPU.
+        UserError: the device is "cuda" but this machine has no GPU, or GPUs of several kinds.
     """
     vendor, flags = _read_vendor_and_flags()
     return Environment(
@@ -61,6 +61,19 @@ def detect_environment(device: DeviceType = "cpu") -> Environment:
         transformers=version("transformers"),
         numpy=version("numpy"),
     )
+
+
+def check_environment(environment: Environment) -> None:
+    """Check that this process computes with the device and the libraries of a run.
+
+    Raises:
+        MachineError: they differ.
+    """
+    found = detect_environment(environment.device_type)
+    if found.device != environment.device:
+        raise MachineError(f"a GPU of another kind: {found.device} instead of {environment.device}")
+    if found != environment:
+        raise MachineError("the processor or the libraries differ from the specification, so results may differ")
 
 
 def count_gpus() -> int:
@@ -78,7 +91,11 @@ def _get_gpu_name() -> str:
 
     if not torch.cuda.is_available():
         raise UserError("resources.gpu", "no GPU on this machine", "a CUDA GPU and a CUDA build of torch, or 0")
-    return torch.cuda.get_device_name()
+    names = sorted({torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())})
+    if len(names) > 1:
+        expected = "GPUs of one kind, because the bits of a run depend on it; set CUDA_VISIBLE_DEVICES to their numbers"
+        raise UserError("resources.gpu", f"this machine has {' and '.join(names)}", expected)
+    return names[0]
 
 
 def has_bf16_units(device: DeviceType = "cpu") -> bool:

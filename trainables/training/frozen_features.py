@@ -18,7 +18,7 @@ from transformers import AutoConfig
 
 from trainables.models.packing import PackedBatch
 from trainables.models.transformer import Transformer
-from trainables.specs.environment import TOKENS_AT_ONCE
+from trainables.specs.environment import TOKENS_AT_ONCE, check_environment
 from trainables.specs.plugin import PrecomputeProgress
 from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
@@ -233,6 +233,7 @@ class EncoderInputs(ABC):
         self.tokenize_once(on_wait)
         model, training = self._trial.specification.model, self._trial.specification.training
         if model and training and model.frozen_layers:
+            check_environment(require(self._trial.specification.environment))
             prepare_process(training.threads)
             yield from self.features.compute_missing(lambda: self.load_model(seed=0), self._lease_storage, on_wait)
 

@@ -8,14 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from trainables.specs.checkpoint_chain import Segment, get_run_segments
-from trainables.specs.environment import detect_environment
+from trainables.specs.environment import check_environment
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.process import prepare_process
 from trainables.training.resume import ResumableTraining
 from trainables.training.trainer import Trainer
 from trainables.utils.base_settings import require
-from trainables.utils.errors import MachineError
 
 
 class BaseRun(ABC):
@@ -38,8 +37,7 @@ class BaseRun(ABC):
 
     def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
         training, environment = require(trial.specification.training), require(trial.specification.environment)
-        if environment != detect_environment(environment.device_type):
-            raise MachineError("the processor or the libraries differ from the specification, so results may differ")
+        check_environment(environment)
         prepare_process(training.threads)
         self.data = self.data_class(trial)
         self.trial, self._start_time, self._on_wait = trial, time.monotonic(), on_wait

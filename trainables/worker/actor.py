@@ -8,7 +8,7 @@ from ray import tune
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, get_trainable
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.utils.checksums import DamagedError
-from trainables.worker.limits import StepLimitEnforcer, StepLimits
+from trainables.worker.limits import StepLimitEnforcer, StepLimits, empty_gpu_cache
 
 _MAX_REPAIRS = 20
 """Largest number of damaged files that one step repairs; if there are more, the disk is defective."""
@@ -68,10 +68,11 @@ class RunTrainable(tune.Trainable):
         """Do nothing, for the reason that `save_checkpoint` states."""
 
     def _close_run(self) -> None:
-        """Close the run, since an unfinished run holds a lease for which others wait."""
+        """Close the run, since an unfinished run holds a lease for which others wait, and memory of the GPU."""
         if self._run is not None:
             self._run.close()
         self._run = None
+        empty_gpu_cache()
 
     def _work_with_repairs(self) -> tuple[PrecomputeProgress | None, TrialResult | None]:
         """Return the progress of one precomputed part, or the result of one stretch of training.

@@ -1,20 +1,26 @@
-"""Limits on one step of a trial: its duration and the memory of its process."""
+"""Limits on one step of a trial: its duration, the memory of its process, and its share of a GPU's memory."""
 
 import faulthandler
+import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
 from trainables.worker.crash_report import format_header
 
+GPU_MEMORY_SHARE = 0.95
+"""What torch may allocate of a trial's share of a GPU's memory. The rest is for what CUDA itself needs."""
+
 
 class StepLimits(Settings):
     """Limits on each step of a trial."""
 
+    gpu: float | None = None
+    """Share of a GPU, of whose memory torch may allocate `GPU_MEMORY_SHARE`. If None, the trial has no GPU."""
     minutes: float | None = None
     """Minutes after which a step ends its process. If None, there is no limit."""
     memory: int | None = None
@@ -48,6 +54,8 @@ class StepLimitEnforcer:
 
         After the block, the process has its earlier limits again.
         """
+        if self._limits.gpu is not None:
+            _limit_gpu_memory(self._limits.gpu)
         with _limit_memory(self._limits.memory):
             if self._limits.crash_report is None:
                 yield
@@ -74,6 +82,23 @@ class StepLimitEnforcer:
         """Restart the timer of the step, because time spent waiting for another trial does not count."""
         if self._limits.minutes is not None and self._limits.crash_report is not None:
             faulthandler.dump_traceback_later(60 * self._limits.minutes, exit=True, file=self._file)
+
+
+def _limit_gpu_memory(share: float) -> None:
+    """Limit the memory that torch allocates on the GPU, and let it grow what it has instead of adding pieces."""
+    if not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & os.environ.keys():
+        os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"  # read when torch first allocates
+    import torch
+
+    torch.cuda.set_per_process_memory_fraction(GPU_MEMORY_SHARE * share)
+
+
+def empty_gpu_cache() -> None:
+    """Give the GPU's memory that torch keeps for later back, if this process uses a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        with suppress(RuntimeError):  # the GPU has failed, and with it this process
+            torch.cuda.empty_cache()
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from search_spaces.space import Params
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.training_length import convert_to_instances, read_training_counts
-from study.execution.resolve import resolve_study
 from study.plan import analysis_plan as plan
 from study.scheduling.trials import ConfigurationFactory
 from study.workflows.dry_run import build_preview
 from study.workflows.prepare_data import prepare_study_data
+from study.workflows.resolve import resolve_study
 from study.workflows.study_throughput import measure_study_throughput
 from tests.study.command import SMALL, call
 from tests.study.driving import RESOLVED, STUDY

@@ -2,8 +2,11 @@
 
 import json
 import socket
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,18 +36,20 @@ ENVIRONMENT = Environment(device="cpu", instruction_set="x86_64-any", torch="1",
     st.lists(st.integers(0, 64), min_size=1, max_size=5),
     st.integers(1, 8),
     st.lists(st.integers(0, 8), min_size=5, max_size=5),
-    st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 1.0]),
+    st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0]),
 )
-def test_every_trial_fits_into_one_node(cores, threads, gpus, share):
-    """The oracle puts trials into nodes one after the other."""
+def test_every_trial_fits_into_one_node_and_one_gpu(cores, threads, gpus, share):
+    """The oracle puts trials into nodes and GPUs one after the other."""
     wanted = {"CPU": float(threads)} | ({"GPU": share} if share else {})
     cluster = [node(CPU=float(c), GPU=float(g)) for c, g in zip(cores, gpus, strict=False)]
     total = 0
     for found in cluster:
-        left = [round(found["Resources"][name] * 10000) for name in wanted]
-        while all(have >= round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)):
-            left = [have - round(amount * 10000) for have, amount in zip(left, wanted.values(), strict=True)]
+        cores_left, gpus_left = found["Resources"]["CPU"], [10000] * int(found["Resources"]["GPU"])
+        while cores_left >= threads and (not share or any(left >= round(share * 10000) for left in gpus_left)):
+            cores_left -= threads
             total += 1
+            if share:
+                gpus_left[gpus_left.index(max(gpus_left))] -= round(share * 10000)
     assert slots.compute_capacity(wanted, cluster) == max(1, total)
 
 
@@ -160,6 +165,10 @@ class FakeTrial:
         self.temporary_state.ray_actor.__ray_call__ = SimpleNamespace(remote=lambda asked: None)
 
 
+def capacity(watch: NodeMonitor) -> int:
+    return slots.compute_capacity({"CPU": 1.0}, watch.living_nodes)
+
+
 def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch):
     cluster = {name: node(name, CPU=2.0) for name in "ab"}
     said: list[str] = []
@@ -167,7 +176,7 @@ def test_a_lost_node_is_told_once_and_not_counted_against_its_runs(monkeypatch):
     monkeypatch.setattr(nodes, "find_eligible_nodes", lambda wanted: list(cluster.values()))
     monkeypatch.setattr("study.execution.node_monitor._is_reachable", lambda found, times: found["NodeID"] == "a")
     monkeypatch.setattr("study.execution.node_monitor._POLL_INTERVAL_S", 0.0)
-    watch = NodeMonitor({"CPU": 1.0}, said.append, rooms.append)
+    watch = NodeMonitor({"CPU": 1.0}, said.append, lambda: rooms.append(capacity(watch)))
     lost, own = FakeTrial("t1", 1), FakeTrial("t2", 2)
     places = {"t1": "b", "t2": "a"}
     monkeypatch.setattr(watch, "_find_node", lambda trial: places[trial.trial_id])
@@ -196,7 +205,7 @@ def test_a_run_goes_on_only_after_its_loss_is_told(monkeypatch):
     monkeypatch.setattr(
         "study.execution.node_monitor._is_reachable", lambda found, times: found is not None and found["NodeID"] == "a"
     )
-    watch = NodeMonitor({"CPU": 1.0}, said.append, lambda room: None)
+    watch = NodeMonitor({"CPU": 1.0}, said.append, lambda: None)
     trials = [FakeTrial("t1", 1), FakeTrial("t2", 2)]
     monkeypatch.setattr(watch, "_find_node", lambda trial: "b")
     assert watch.is_node_lost(trials[0])
@@ -229,7 +238,7 @@ class Port:
         monkeypatch.setattr("study.execution.node_monitor.socket.create_connection", self._connect)
 
     def _connect(self, place: tuple[str, int], timeout: float) -> SimpleNamespace:
-        self.knocks += 1
+        self.knocks += place[0] == "b"
         if place[0] == "b" and self.misses:
             self.misses -= 1
             raise TimeoutError
@@ -241,7 +250,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeMonitor, FakeTrial, li
     cluster = [node(n, CPU=2.0) | {"NodeManagerAddress": n, "NodeManagerPort": 1} for n in "ab"]
     said, rooms = list[str](), list[int]()
     monkeypatch.setattr(nodes, "find_eligible_nodes", lambda wanted: cluster)
-    watch = NodeMonitor({"CPU": 1.0}, said.append, rooms.append)
+    watch = NodeMonitor({"CPU": 1.0}, said.append, lambda: rooms.append(capacity(watch)))
     monkeypatch.setattr(watch, "_find_node", lambda trial: "b")
     return watch, FakeTrial("t1", 1), said, rooms
 
@@ -272,6 +281,48 @@ def test_a_lost_node_that_answers_again_counts_again(monkeypatch):
     knocks, port.misses = port.knocks, 9
     assert watch.is_node_lost(trial)
     assert port.knocks == knocks + 1  # what is known to be lost is not waited for
+
+
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port that takes no connection: its queue is full, so that the system drops what comes."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(8):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse what a full queue does not take")
+def test_fifty_nodes_that_are_lost_together_are_found_in_the_time_of_one(monkeypatch):
+    """A connection to a lost node is not refused, it is not answered; here none takes less than half a second."""
+    monkeypatch.setattr("study.execution.node_monitor._CONNECT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("study.execution.node_monitor._CONNECT_ATTEMPTS", 1)
+    monkeypatch.setattr("study.execution.node_monitor._POLL_INTERVAL_S", 0.0)
+    monkeypatch.setattr("study.execution.node_monitor._RECHECK_INTERVAL_S", 5.0)
+    said, names = list[str](), [f"n{number}" for number in range(50)]
+    with silent_port() as port, socket.create_server(("127.0.0.1", 0)) as answers:
+        places = {**dict.fromkeys(names, port), "left": answers.getsockname()[1]}
+        cluster = [
+            node(name, CPU=1.0) | {"NodeManagerAddress": "127.0.0.1", "NodeManagerPort": own}
+            for name, own in places.items()
+        ]
+        monkeypatch.setattr(nodes, "find_eligible_nodes", lambda wanted: cluster)
+        watch = NodeMonitor({"CPU": 1.0}, said.append, lambda: None)
+        monkeypatch.setattr(watch, "_find_node", lambda trial: trial.trial_id)
+        started = time.monotonic()
+        assert all(watch.is_node_lost(FakeTrial(name, number)) for number, name in enumerate(names))
+        assert not watch.is_node_lost(FakeTrial("left", 50))
+        assert time.monotonic() - started < 5  # 25 seconds one after another
+        watch.on_step_begin(0, [])
+        assert said[0].startswith("lost 50 nodes (1 left); rescheduling")
+        monkeypatch.setattr("study.execution.node_monitor._RECHECK_INTERVAL_S", 0.0)
+        started = time.monotonic()
+        watch.on_step_begin(0, [])
+        assert 0.4 < time.monotonic() - started < 5
+    assert said[1:] == []
 
 
 def test_a_run_is_named_by_what_it_has():

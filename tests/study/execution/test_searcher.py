@@ -22,8 +22,10 @@ from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
+from study.utils.gpu_errors import GpuFaultError, GpuPlace
 from study.utils.live_view import LiveView
 from tests.study.driving import STUDY, Metric, decisions, drive, ended, quality, scheduler
+from tests.study.utils.test_gpu_errors import TOO_LARGE
 from trainables.specs.trial import TrialSpec
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError
@@ -182,6 +184,54 @@ def test_a_try_after_faults_of_the_machine_leaves_no_trace_of_them(tune):
     ((_, entry),) = tune.told
     assert entry["state"] == "finished"
     assert "error" not in entry["summary"]
+
+
+def break_gpu(gpu: str, is_broken: bool = True) -> GpuFaultError:
+    return GpuFaultError(GpuPlace("3f2a9c1d" * 7, gpu), "RuntimeError: CUDA error: unknown error", is_broken)
+
+
+def test_a_trial_that_meets_three_broken_gpus_stops_the_study_in_one_line_that_names_the_last(tune):
+    avoided = list[str]()
+    tune.searcher._avoid_gpu = lambda fault: avoided.append(fault.place.gpu)
+    name, job, _ = tune.begin()
+    for gpu in "012":
+        tune.fail(name, break_gpu(gpu))
+        if gpu != "2":
+            name, same, _ = tune.begin()
+            assert same == job
+    expected = r"seed \d, 3 attempts: GPU 2 of node 3f2a9c1d: RuntimeError: CUDA error: unknown error$"
+    with pytest.raises(MachineError, match=expected) as caught:
+        tune.begin()
+    assert caught.value.remedy.startswith("repair the GPU, or hide it with CUDA_VISIBLE_DEVICES")
+    assert (avoided, tune.told) == (["0", "1", "2"], [])
+
+
+def test_a_fault_of_a_gpu_that_trials_avoid_does_not_count(tune):
+    """Neighbours meet the same fault, and one that was placed there before it was known."""
+    tune.searcher._avoid_gpu = lambda fault: True
+    name, job, _ = tune.begin()
+    for _ in range(MAX_ATTEMPTS + 1):
+        tune.fail(name, break_gpu("0"))
+        name, same, _ = tune.begin()
+        assert same == job
+    tune.finish(name)
+    assert len(tune.told) == 1
+
+
+def test_a_gpu_that_is_only_crowded_is_not_avoided(tune):
+    tune.searcher._avoid_gpu = lambda fault: pytest.fail("avoided")
+    name, *_ = tune.begin()
+    tune.fail(name, break_gpu("0", is_broken=False))
+    name, *_ = tune.begin()
+    tune.finish(name)
+    assert len(tune.told) == 1
+
+
+def test_more_of_a_gpu_than_a_trials_share_is_not_tried_again(tune):
+    name, job, _ = tune.begin()
+    tune.fail(name, TOO_LARGE[0])
+    assert len(tune.told) == 1
+    assert read_error(tune, job).startswith("20.9 GB of the GPU's memory were needed, but 20.4 GB are allowed")
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -5,6 +5,7 @@ import pytest
 from trainables.specs import environment
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.specs.run_spec import BaseTrainingSettings
+from trainables.utils.errors import MachineError, UserError
 
 _INTEL = "GenuineIntel"
 
@@ -41,3 +42,31 @@ def test_what_is_auto_is_resolved_for_the_device(monkeypatch: pytest.MonkeyPatch
         assert (found.precision, found.tokens_per_micro_batch) == ("fp32", sizes[device])
         chosen = RankerTrainingSettings(precision="bf16", tokens_per_micro_batch=100)
         assert environment.resolve_precision(chosen, device) == chosen
+
+
+def show_gpus(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Lets torch see GPUs of these names."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: bool(names))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: len(names))
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda number=0: names[number])
+
+
+def test_gpus_of_two_kinds_in_one_machine_are_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    show_gpus(monkeypatch, "A100", "A100")
+    assert environment.detect_environment("cuda").device == "cuda:A100"
+    show_gpus(monkeypatch, "H100", "A100", "H100")
+    with pytest.raises(
+        UserError, match=r"^resources\.gpu: this machine has A100 and H100; expected GPUs of one kind, .*"
+    ):
+        environment.detect_environment("cuda")
+
+
+def test_a_run_finds_out_that_its_gpu_is_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    show_gpus(monkeypatch, "A100")
+    expected = environment.detect_environment("cuda")
+    environment.check_environment(expected)
+    show_gpus(monkeypatch, "H100")
+    with pytest.raises(MachineError, match="a GPU of another kind: cuda:H100 instead of cuda:A100"):
+        environment.check_environment(expected)
+    with pytest.raises(MachineError, match="the processor or the libraries differ"):
+        environment.check_environment(environment.detect_environment().model_copy(update={"torch": "1"}))

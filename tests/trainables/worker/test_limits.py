@@ -1,6 +1,7 @@
 """Limits of a step: real processes that hang, crash and allocate, and what is left of the limits afterwards."""
 
 import faulthandler
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainables.worker.crash_report import parse_crash_report, to_relative_path
-from trainables.worker.limits import StepLimitEnforcer, StepLimits
+from trainables.worker.limits import StepLimitEnforcer, StepLimits, empty_gpu_cache
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 STEP = """
@@ -139,3 +140,44 @@ def test_without_limits_nothing_is_watched() -> None:
     with StepLimitEnforcer(StepLimits()).enforce():
         assert faulthandler.is_enabled()
         time.sleep(0)
+
+
+def test_a_trial_on_a_gpu_gets_its_share_of_the_memory_in_pieces_that_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.delenv(name)
+    shares = list[float]()
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", shares.append)
+    with StepLimitEnforcer(StepLimits(gpu=0.25)).enforce():
+        assert shares == [pytest.approx(0.25 * 0.95)]
+        assert os.environ["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
+    with StepLimitEnforcer(StepLimits()).enforce():
+        assert len(shares) == 1
+
+
+def test_a_users_settings_of_the_allocator_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")
+    monkeypatch.setattr("torch.cuda.set_per_process_memory_fraction", lambda share: None)
+    with StepLimitEnforcer(StepLimits(gpu=0.25)).enforce():
+        assert "PYTORCH_ALLOC_CONF" not in os.environ
+
+
+def test_the_memory_that_torch_keeps_on_a_gpu_goes_back_also_from_one_that_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emptied = list[int]()
+
+    def fail() -> None:
+        emptied.append(1)
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr("torch.cuda.empty_cache", fail)
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: False)
+    empty_gpu_cache()
+    assert emptied == []
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    empty_gpu_cache()
+    assert emptied == [1]
