@@ -19,13 +19,14 @@ test: lint
 # all of them; -k goes on after a part that failed.
 LONG.distribution := tests/test_distribution.py
 LONG.encoders := tests/benchmarks/test_gpu.py tests/faults/test_exports.py
-LONG.faults := tests/faults/test_cluster.py tests/faults/test_driver.py tests/faults/test_leaks.py \
+LONG.faults := tests/faults/test_cluster.py tests/faults/test_driver.py tests/faults/test_gpu.py tests/faults/test_leaks.py \
 	tests/faults/test_sequential.py tests/faults/test_suite.py tests/faults/test_trials.py
 LONG.files := tests/faults/test_damaged_files.py tests/faults/test_disk.py
 LONG.real-data := tests/study/test_real_data.py
-LONG.studies := tests/benchmarks/test_savings.py tests/docs tests/examples tests/trainables tests/study/config \
-	tests/study/execution tests/study/suites tests/study/utils tests/study/workflows tests/study/test_curricula_end_to_end.py \
-	tests/study/test_encoder_study.py tests/study/test_requests_of_studies.py tests/study/test_rerank.py
+LONG.studies := tests/benchmarks/test_driver.py tests/benchmarks/test_savings.py tests/docs tests/examples \
+	tests/trainables tests/study/config tests/study/execution tests/study/suites tests/study/utils tests/study/workflows \
+	tests/study/test_curricula_end_to_end.py tests/study/test_encoder_study.py tests/study/test_requests_of_studies.py \
+	tests/study/test_rerank.py
 LONG.wandb := tests/analysis/readers tests/faults/test_wandb.py tests/study/tracking tests/study/wandb_sweeps
 PARTS := distribution encoders faults files real-data studies wandb wandb-server
 PART := $(PARTS)
@@ -87,6 +88,7 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks.race
 	$(BIN)/python -m benchmarks.preparation
 	$(BIN)/python -m benchmarks.correlation
+	$(BIN)/python -m benchmarks.driver
 	$(BIN)/python -m benchmarks.statistics.levels 2000
 	$(BIN)/python -m benchmarks.statistics.families 2000
 	$(BIN)/python -m benchmarks.statistics.averages 500

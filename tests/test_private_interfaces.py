@@ -55,6 +55,10 @@ USES = {
         "trainables/utils/interruption.py": """
             ray._private.worker ~ set_sigterm_handler, sys.exit(signum)
         """,
+        "benchmarks/driver.py": """
+            ray.tune.execution.class_cache: _ActorClassCache.get
+            ray.air.execution._internal.actor_manager ~ isinstance(actor_cls, ray.actor.ActorClass)
+        """,
         "tests/study/execution/test_cluster_files.py": """
             ray.autoscaler._private.util: prepare_config, validate_config
             ray._private.runtime_env.packaging: create_package

@@ -23,7 +23,6 @@ _PATIENCE_S = 30.0
 until the next request, in which trials can take the shares of other GPUs."""
 
 
-@ray.remote(num_cpus=0)
 class _Holder:
     """Holds the share of a GPU with which it was started."""
 
@@ -63,19 +62,20 @@ class _HeldGpu:
 
     def update(self) -> None:
         """Look at the actor that was asked last, and ask the next one; never waits."""
+        now = time.monotonic()
         if self._request and ray.wait([self._request.answer], timeout=0)[0]:
             actor, answer, _ = self._request
             self._request = None
             try:
                 (self._held if self._place.gpu in ray.get(answer) else self._elsewhere).append(actor)
             except ray.exceptions.RayError:  # the node is lost, or the process did not start
-                return
-        now = time.monotonic()
+                self._start_time = now + _PATIENCE_S
         if self.is_held:
             self._elsewhere.clear()  # ends the actors
         elif self._request is None and now >= self._start_time:
             strategy = NodeAffinitySchedulingStrategy(self._place.node, soft=False)
-            actor = _Holder.options(num_gpus=self._share, scheduling_strategy=strategy).remote()
+            holder: Any = ray.remote(_Holder)
+            actor = holder.options(num_cpus=0, num_gpus=self._share, scheduling_strategy=strategy).remote()
             self._request = _Request(actor, actor.get_gpus.remote(), now)
         elif self._request and self._elsewhere and now - self._request.time > _PATIENCE_S:
             self._request, self._start_time = None, now + _PATIENCE_S  # or it would take what becomes free now
@@ -131,7 +131,7 @@ class BrokenGpus(Callback):
     def _exclude(found: Iterable[Node], broken: Iterable[GpuPlace]) -> list[Node]:
         counts = Counter(place.node for place in broken)
         return [
-            {**node, "Resources": resources | {"GPU": resources.get("GPU", 0.0) - counts[node["NodeID"]]}}
+            {**node, "Resources": resources | {"GPU": max(0.0, resources.get("GPU", 0.0) - counts[node["NodeID"]])}}
             for node, resources in ((node, node["Resources"]) for node in found)
         ]
 

@@ -84,7 +84,7 @@ def classify_gpu_error(error: BaseException) -> GpuErrorKind | None:
     return "too large" if allowed and needed >= _ROUNDING * allowed else "crowded"
 
 
-def parse_memory(text: str) -> tuple[float, float]:
+def parse_memory(text: str) -> tuple[int, int]:
     """Return the bytes that a process needed and those that it was allowed, from torch's text on a lack of memory.
 
     Both are 0 if the text has no limit: then something other than torch's allocator had no memory.
@@ -93,10 +93,10 @@ def parse_memory(text: str) -> tuple[float, float]:
         >>> text = "CUDA out of memory. Tried to allocate 2.00 GiB. (...) this process has 7.10 GiB memory in use. "
         >>> text += "8.00 GiB allowed; Of the allocated memory 6.50 GiB is allocated by PyTorch, and 512.00 MiB is "
         >>> parse_memory(text + "reserved by PyTorch but unallocated.")
-        (9663676416.0, 8589934592.0)
+        (9663676416, 8589934592)
     """
     found = _OVERDRAWN.search(text)
     if found is None:
-        return 0.0, 0.0
-    tried, allowed, allocated, reserved = (float(found[n]) * _UNITS[found[n + 1]] for n in (1, 3, 5, 7))
+        return 0, 0
+    tried, allowed, allocated, reserved = (int(float(found[n]) * _UNITS[found[n + 1]]) for n in (1, 3, 5, 7))
     return tried + allocated + reserved, allowed

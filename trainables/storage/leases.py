@@ -7,6 +7,7 @@ error is ignored there; their types depend on the file system.
 """
 
 import os
+import random
 import threading
 import time
 import uuid
@@ -18,6 +19,10 @@ from trainables.utils.system import get_machine_id, has_exited
 
 LEASE_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a lease expires."""
+LONGEST_WAIT_S = 10.0
+"""Seconds between two looks at what another process computes, at most; more if its storage is slow."""
+_RANDOM = random.SystemRandom()
+"""Draws nothing from a generator that a seed has set."""
 
 
 class Leases:
@@ -62,30 +67,43 @@ class Leases:
     @contextmanager
     def acquire(self, name: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Wait for the lease of `name`, then hold it during the block; `on_wait` is called repeatedly meanwhile."""
-        while True:
+        for wait in self.iterate_waits():
             with self.try_acquire(name) as acquired:
                 if acquired:
                     yield
                     return
-            time.sleep(self._storage.poll_interval_s)
+            time.sleep(wait)
             on_wait()
 
     def run_once(
         self, name: str, is_done: Callable[[], bool], compute: Callable[[], object], on_wait: Callable[[], None]
     ) -> None:
         """Compute a result that does not exist yet, or call `on_wait` while another process computes it."""
+        waits = self.iterate_waits()
         while not is_done():
             with self.try_acquire(name) as acquired:
                 if acquired and not is_done():
                     compute()
             if not acquired:
-                time.sleep(self._storage.poll_interval_s)
+                time.sleep(next(waits))
                 on_wait()
 
     def discard_if_stale(self, name: str) -> None:
         """Remove the lease of `name` if its holder was killed after it had made the result, which nobody waits for."""
         with suppress(Exception):
             self._delete_if_stale(f"{name}.claim")
+
+    def iterate_waits(self) -> Iterator[float]:
+        """Yield the seconds to wait before each further look at what others compute.
+
+        A wait is about a fifth of the time waited so far, so that a thousand processes look rarely at what takes long.
+        It is drawn at random, so that those that began together do not go on together.
+        """
+        shortest, waited = self._storage.poll_interval_s, 0.0
+        while True:
+            wait = min(max(shortest, 0.2 * waited), max(shortest, LONGEST_WAIT_S)) * (0.75 + 0.5 * _RANDOM.random())
+            waited += wait
+            yield wait
 
     def _send_heartbeats(self, marker: str, owner: str, released: threading.Event) -> None:
         """Renew a lease until it is released.

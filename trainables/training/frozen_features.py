@@ -6,9 +6,13 @@ it. If all texts together exceed `MAX_STORED_BYTES`, the first ones are stored, 
 they are read, equal up to rounding. Which ones are stored depends on the task and the model alone.
 """
 
+import os
+import secrets
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -31,6 +35,7 @@ from trainables.utils.arrays import Ints
 from trainables.utils.base_settings import require
 from trainables.utils.checksums import has_checksum, is_intact, verify_file, write_with_checksum
 from trainables.utils.hashing import hash_json
+from trainables.utils.system import get_machine_id
 
 TEXTS_PER_PART = 500
 """Texts per part; the last part may have fewer."""
@@ -40,6 +45,8 @@ MAX_STORED_BYTES = 16 * 10**9
 These are 10.4 million tokens at a hidden size of 384, and 5.2 million at 768. The digits of runs with more tokens
 depend on this number, in the order of rounding.
 """
+_MAX_TRIES = 10
+"""Parts in a row that others compute, after which a process waits."""
 _MAX_OPEN_PARTS = 128
 """Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024."""
 
@@ -77,7 +84,10 @@ class FrozenFeatures:
 
     def list_missing_parts(self) -> list[int]:
         """Return the numbers of the parts that are not computed yet."""
-        return [part for part in range(self.n_parts) if not has_checksum(self.get_part_path(part))]
+        return [part for part in range(self.n_parts) if self._is_missing(part)]
+
+    def _is_missing(self, part: int) -> bool:
+        return not has_checksum(self.get_part_path(part))
 
     def compute_part(self, part: int, model: Transformer) -> None:
         """Compute a part and write it as a whole."""
@@ -87,33 +97,56 @@ class FrozenFeatures:
             np.save(stream, np.concatenate(outputs))
 
     def compute_missing(
-        self, load_model: Callable[[], Transformer], lease_storage: Storage, on_wait: Callable[[], None]
+        self, load_model: Callable[[], Transformer], lease_storage: Storage, on_wait: Callable[[], None], on_gpu: bool
     ) -> Iterator[PrecomputeProgress]:
         """Compute the missing parts together with other processes, until none is missing.
+
+        Each process begins at a random part. After some that others compute it waits, longer each time. Processes that
+        share a GPU leave the parts to one of them.
 
         Args:
             load_model: returns the model with the frozen layers; called only if there is a part to compute.
             lease_storage: storage of the leases, one lease per part.
             on_wait: called repeatedly while other processes compute the remaining parts.
+            on_gpu: True if the model is on a GPU; processes on processors have cores of their own.
 
         Yields:
             Progress after each part that this process computes.
         """
-        leases, model = Leases(lease_storage), None
-        while missing := self.list_missing_parts():
-            computed = 0
-            for part in missing:
-                with leases.try_acquire(f"{self.folder.name}-{part}") as acquired:
-                    is_mine = acquired and not has_checksum(self.get_part_path(part))
+        leases, missing, model = Leases(lease_storage), deque(self.list_missing_parts()), None
+        missing.rotate(secrets.randbelow(max(1, len(missing))))
+        waits = leases.iterate_waits()
+        while missing:
+            with _acquire_gpu(leases, self.folder.name) if on_gpu else nullcontext(True) as is_free:
+                n_tries = min(_MAX_TRIES, len(missing)) if is_free else 0
+                while missing and n_tries:
+                    part, is_mine = missing.popleft(), False
+                    if self._is_missing(part):
+                        with leases.try_acquire(f"{self.folder.name}-{part}") as acquired:
+                            is_mine = acquired and self._is_missing(part)
+                            if is_mine:
+                                model = model or load_model()
+                                self.compute_part(part, model)
+                        if not acquired:
+                            missing.append(part)
+                            n_tries -= 1
                     if is_mine:
-                        model = model or load_model()
-                        self.compute_part(part, model)
-                if is_mine:
-                    computed += 1
-                    yield PrecomputeProgress(self.n_parts - len(self.list_missing_parts()), self.n_parts)
-            if not computed:
-                time.sleep(lease_storage.poll_interval_s)
+                        n_tries = min(_MAX_TRIES, len(missing))
+                        yield PrecomputeProgress(self.n_parts - len(self.list_missing_parts()), self.n_parts)
+            if missing:
+                time.sleep(next(waits))
                 on_wait()
+                self._drop_computed(missing)
+
+    def _drop_computed(self, missing: deque[int]) -> None:
+        """Remove computed parts from the beginning of the missing ones, up to the first one that is still missing."""
+        while missing and not self._is_missing(missing[0]):
+            missing.popleft()
+
+
+def _acquire_gpu(leases: Leases, name: str) -> AbstractContextManager[bool]:
+    """Hold the lease of this process's GPU, without waiting for it."""
+    return leases.try_acquire(f"{name}-{get_machine_id()}-gpu-{os.environ.get('CUDA_VISIBLE_DEVICES')}")
 
 
 def _open_part(file: Path) -> np.ndarray:
@@ -233,9 +266,12 @@ class EncoderInputs(ABC):
         self.tokenize_once(on_wait)
         model, training = self._trial.specification.model, self._trial.specification.training
         if model and training and model.frozen_layers:
-            check_environment(require(self._trial.specification.environment))
+            environment = require(self._trial.specification.environment)
+            check_environment(environment)
             prepare_process(training.threads)
-            yield from self.features.compute_missing(lambda: self.load_model(seed=0), self._lease_storage, on_wait)
+            yield from self.features.compute_missing(
+                lambda: self.load_model(seed=0), self._lease_storage, on_wait, environment.device_type == "cuda"
+            )
 
     @cached_property
     def features(self) -> FrozenFeatures:

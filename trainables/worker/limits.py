@@ -20,7 +20,7 @@ class StepLimits(Settings):
     """Limits on each step of a trial."""
 
     gpu: float | None = None
-    """Share of a GPU, of whose memory torch may allocate `GPU_MEMORY_SHARE`. If None, the trial has no GPU."""
+    """Share of a GPU. Torch may allocate `GPU_MEMORY_SHARE` of this share of its memory. If None, there is no GPU."""
     minutes: float | None = None
     """Minutes after which a step ends its process. If None, there is no limit."""
     memory: int | None = None

@@ -14,6 +14,7 @@ from records import run_record as record
 from study.execution.trainable import StudyTrainable, TrialError
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking
+from study.utils.gpu_errors import GpuFaultError, GpuPlace
 from tests.study.small import scheduler, study
 
 CLOCK = {"seconds", "train/instances_per_second"}
@@ -95,6 +96,28 @@ def test_a_fault_of_the_machine_brings_no_record(requests, tmp_path, monkeypatch
     monkeypatch.setattr("study.execution.trainable.encode_scores", fail)
     with pytest.raises(PermissionError):
         result(requests["BM25"], tmp_path / "study")
+
+
+@pytest.mark.parametrize(("text", "is_broken"), [("unspecified launch failure", True), ("out of memory", False)])
+def test_a_fault_of_the_gpu_names_its_place_and_brings_no_record(requests, tmp_path, monkeypatch, text, is_broken):
+    def fail(*_: object) -> None:
+        raise RuntimeError(f"CUDA error: {text}")
+
+    place = GpuPlace("3f2a9c1d" * 7, "1")
+    monkeypatch.setattr("study.execution.trainable.encode_scores", fail)
+    monkeypatch.setattr("study.execution.trainable._get_gpu_place", lambda: place)
+    with pytest.raises(GpuFaultError, match=r"^GPU 1 of node 3f2a9c1d: ") as raised:
+        result(requests["BM25"], tmp_path / "study")
+    assert (raised.value.place, raised.value.is_broken) == (place, is_broken)
+
+
+def test_a_trial_that_has_ended_keeps_no_memory_of_the_gpu_for_itself(requests, tmp_path, monkeypatch):
+    emptied = list[bool]()
+    begun = trial(requests["BM25"], tmp_path / "study")
+    monkeypatch.setattr("trainables.worker.actor.empty_gpu_cache", lambda: emptied.append(begun._run is None))
+    while not begun.step()["done"]:
+        pass
+    assert emptied == [True]
 
 
 class UnreadableError(Exception):

@@ -1,8 +1,10 @@
 """Outputs beyond the budget of stored ones are computed as they are read, in the order that was asked for."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +17,14 @@ from tests.trainables.encoders import Encoders
 from tests.trainables.small import World, finish
 from trainables.rankers.ranker_run import RankerData
 from trainables.sentence_encoders.encoder_run import EncoderData
+from trainables.specs.plugin import PrecomputeProgress
 from trainables.specs.trial import TrialSpec
+from trainables.storage import open_storage
+from trainables.storage.base import Storage
+from trainables.storage.leases import LONGEST_WAIT_S, Leases
 from trainables.training import frozen_features
-from trainables.training.frozen_features import EncoderInputs, count_texts_within, make_token_batch
+from trainables.training.frozen_features import EncoderInputs, FrozenFeatures, count_texts_within, make_token_batch
+from trainables.utils.checksums import write_with_checksum
 
 PART, HIDDEN_BYTES = 7, 4 * small.SIZES["hidden_size"]
 """Texts of a part, so that there are many; bytes of a token."""
@@ -107,3 +114,90 @@ def test_the_most_whole_parts_within_the_budget_are_stored(lengths: list[int], m
     assert n_stored == len(lengths) or n_stored % PART == 0
     after = min(n_stored + PART, len(lengths))
     assert n_stored == len(lengths) or offsets[after] * 4 * hidden > max_bytes
+
+
+class CheapFeatures(FrozenFeatures):
+    """Parts without content, which note their order."""
+
+    def __init__(self, folder: Path, n_parts: int) -> None:
+        super().__init__(folder, SimpleNamespace(), n_parts * frozen_features.TEXTS_PER_PART)
+        self.order = list[int]()
+
+    def compute_part(self, part: int, model: object) -> None:
+        with write_with_checksum(self.get_part_path(part)) as temporary:
+            temporary.touch()
+        self.order.append(part)
+
+    def start(
+        self, storage: Storage, on_wait: Callable[[], None] = lambda: None, on_gpu: bool = False
+    ) -> Iterator[PrecomputeProgress]:
+        return self.compute_missing(lambda: None, storage, on_wait, on_gpu)
+
+
+class WaitedError(Exception):
+    """Ends a test in which a process waits."""
+
+
+def test_processes_begin_at_parts_of_their_own(tmp_path: Path) -> None:
+    storage, firsts = open_storage(str(tmp_path / "claims")), set[int]()
+    for number in range(20):
+        features = CheapFeatures(tmp_path / str(number), 100)
+        assert next(features.start(storage)) == (1, 100)
+        firsts.add(features.order[0])
+    assert len(firsts) > 10
+    assert [each.done for each in features.start(storage)] == list(range(2, 101))
+    assert sorted(features.order) == list(range(100))
+
+
+def test_one_of_a_thousand_that_wait_for_the_others_looks_rarely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All parts are computed elsewhere: it tries ten of them, waits, and waits longer each time."""
+    storage, features, tries, waits = (
+        open_storage(str(tmp_path / "claims")),
+        CheapFeatures(tmp_path / "f", 500),
+        [0],
+        [],
+    )
+
+    @contextmanager
+    def refuse(leases: Leases, name: str) -> Iterator[bool]:
+        tries[-1] += 1
+        yield False
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        tries.append(0)
+        if sum(waits) > 600:
+            raise WaitedError
+
+    monkeypatch.setattr(Leases, "try_acquire", refuse)
+    monkeypatch.setattr(frozen_features.time, "sleep", wait)
+    with pytest.raises(WaitedError):
+        list(features.start(storage))
+    assert set(tries[:-1]) == {10}
+    assert len(waits) < 110  # ten minutes in steps of 0.1 s are 6,000
+    assert max(waits[:5]) < 0.2
+    assert 5 < max(waits) <= 1.25 * LONGEST_WAIT_S
+
+
+def test_of_the_processes_of_a_gpu_one_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setattr("trainables.storage.leases._is_owner_dead", lambda text: False)  # all are in this process
+    storage = open_storage(str(tmp_path / "claims"))
+    first, second, other = (CheapFeatures(tmp_path / "features", 9) for _ in range(3))
+
+    def stop() -> None:
+        raise WaitedError
+
+    begun = first.start(storage, on_gpu=True)
+    next(begun)
+    with pytest.raises(WaitedError):
+        next(second.start(storage, stop, on_gpu=True))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    elsewhere = other.start(storage, on_gpu=True)
+    next(elsewhere)
+    list(begun)
+    assert list(elsewhere) == []
+    assert sorted(first.order + other.order) == list(range(9))
+    assert list(second.start(storage, on_gpu=True)) == second.order == []
