@@ -69,9 +69,14 @@ def parse_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="precision of matrix products; auto is bf16 where that is faster",
     )
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads of a process (default: the cores over the processes)"
+        "--threads",
+        type=int,
+        metavar="N",
+        help="threads of a process (default: the cores over the processes; with a GPU 1)",
     )
-    parser.add_argument("--processes", type=int, metavar="N", default=1, help="processes on this machine")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="processes on this machine (default: one a GPU, else 1)"
+    )
     parser.add_argument("--address", metavar="ADDRESS", help="score on a running Ray cluster, e.g. auto")
     parser.add_argument("--tag", help="last field of each line (default: the name of the model's folder)")
     return parser.parse_intermixed_args(argv)
@@ -102,7 +107,7 @@ def _check_options(options: argparse.Namespace) -> None:
             raise UserError(f"--{name.replace('_', '-')}", value, "at least 1")
     if options.tag is not None and (not options.tag or re.search(r"\s", options.tag)):
         raise UserError("--tag", repr(options.tag), "a text without blanks")
-    if options.address is not None and options.processes > 1:
+    if options.address is not None and (options.processes or 1) > 1:
         raise UserError("--processes", options.processes, "1 with --address, since the cluster says how many it has")
 
 
@@ -122,15 +127,18 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
     from trainables.exchange.classifier import load_classifier
     from trainables.models.precision import Precision
     from trainables.reranking.job import Job, Workers, rerank
-    from trainables.reranking.local_workers import LocalWorkers
+    from trainables.reranking.local_workers import LocalWorkers, list_gpus
     from trainables.reranking.resolved_models import resolve_models
-    from trainables.specs.environment import detect_environment, is_bf16_faster
+    from trainables.specs.environment import DeviceType, detect_environment, is_bf16_faster
 
     models, out = resolve_models(model), Path(options.out).expanduser().absolute()
     for path in models:
         load_classifier(path)  # a model that cannot be loaded is an error before anything is read
-    threads = options.threads or max(1, count_cores() // options.processes)
-    environment, bf16_faster = detect_environment(), is_bf16_faster()
+    gpus = list_gpus() if options.address is None else []
+    device: DeviceType = "cuda" if gpus else "cpu"
+    processes = options.processes or max(1, len(gpus))
+    threads = options.threads or (1 if gpus else max(1, count_cores() // processes))
+    environment, bf16_faster = detect_environment(device), is_bf16_faster(device)
     if options.address is not None:
         from study.execution.connect import check_address, connect
 
@@ -160,8 +168,13 @@ def _rerank_with(options: argparse.Namespace, model: str) -> None:
     def make_workers(key: str) -> Workers:
         if options.address is not None:
             return ClusterWorkers(models, precision, threads, key)
-        return LocalWorkers(models, precision, threads, options.processes)
+        return LocalWorkers(models, precision, threads, processes, gpus)
 
+    if gpus:
+        used = min(processes, len(gpus))
+        print_line(
+            f"scoring on {used} GPU{'s' * (used > 1)} ({environment.device.removeprefix('cuda:')}) in {precision}"
+        )
     start_time = time.monotonic()
     with LiveView() as view:
         n_pairs = rerank(job, make_workers, _Progress(view))

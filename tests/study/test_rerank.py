@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_library(data, reranked):
 def test_auto_is_bf16_where_that_is_faster(data, reranked, tmp_path, monkeypatch):
     written = list[bytes]()
     for faster, precision in ((False, "auto"), (True, "auto"), (False, "bf16")):
-        monkeypatch.setattr("trainables.specs.environment.is_bf16_faster", lambda faster=faster: faster)
+        monkeypatch.setattr("trainables.specs.environment.is_bf16_faster", lambda device, faster=faster: faster)
         out = tmp_path / f"{len(written)}.run"
         assert main([*data.inputs, "--threads=1", "--tag=model", f"--precision={precision}", f"--out={out}"]) == 0
         written.append(out.read_bytes())

@@ -63,12 +63,13 @@ class Classifier(nn.Module):
     def compute_logits(self, batch: PackedBatch) -> Tensor:
         """Return the logits of the pairs, shape (pairs, 1 or 2)."""
         hidden, layout = self.encoder.encode(batch, NO_DROPOUT, first_only=self.pooling == "first")
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(layout.device.type, enabled=False):
             pooled = hidden.float()
             if self.pooling == "mean":
                 pooled = layout.mean_pool(pooled)
             elif self.pooling == "cosine":
-                parts = PackedLayout(batch._replace(starts=self._find_documents(batch))).mean_pool_parts(pooled)
+                parted = PackedLayout(batch._replace(starts=self._find_documents(batch)), layout.device)
+                parts = parted.mean_pool_parts(pooled)
                 pooled = nn.functional.cosine_similarity(*parts, dim=1)[:, None]
             logits: Tensor = self.head(pooled)
         return logits

@@ -17,6 +17,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from tests.trainables.models.architectures import TYPES, make_batch, write_model
 from tests.trainables.small import padded
+from tests.trainables.training.test_gpu import gpu
 from trainables.exchange.classifier import load_classifier
 from trainables.models.packing import PackedBatch
 from trainables.models.precision import prepare_for_scoring
@@ -169,3 +170,14 @@ def test_every_type_runs_in_bf16(tmp_path: Path, kind: str) -> None:
     is_fp32 = torch.allclose(found, expected, rtol=0, atol=1e-5)
     assert is_fp32 == (not model.encoder.architecture.supports_autocast)
     assert np.corrcoef(found, expected)[0, 1] > 0.99
+
+
+@gpu
+@pytest.mark.parametrize("kind", ["bert", "deberta", *OTHERS])
+def test_a_gpu_gives_the_scores_of_the_processor(tmp_path: Path, kind: str) -> None:
+    model, batch = load_classifier(write_classifier(tmp_path / "model", kind)), make_batch(LENGTHS)
+    with torch.inference_mode():
+        expected = model(batch)
+    model.to("cuda")
+    with prepare_for_scoring(model.encoder, "fp32"):
+        torch.testing.assert_close(model(batch).cpu(), expected, rtol=0, atol=1e-5)

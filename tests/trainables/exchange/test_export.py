@@ -132,7 +132,7 @@ def test_the_cosine_is_a_module_with_code_in_the_folder(
     model.cosine_mean, model.cosine_std = 0.9, 0.05
     expected = compute_scores(model, path)
     folder = export(model, path, tmp_path / "model")
-    loaded = LoadedCrossEncoder(str(folder), trust_remote_code=True)
+    loaded = LoadedCrossEncoder(str(folder), device="cpu", trust_remote_code=True)
     np.testing.assert_allclose(loaded.predict(PAIRS), expected, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="trust_remote_code=True"):
         LoadedCrossEncoder(str(folder))
@@ -140,8 +140,9 @@ def test_the_cosine_is_a_module_with_code_in_the_folder(
     with (folder / "cosine_pooling.py").open("a") as code:
         code.write("raise SystemExit('the code in the folder was run')\n")
     np.testing.assert_allclose(load_cross_encoder(folder).predict(PAIRS), expected, rtol=0, atol=1e-5)
-    with torch.inference_mode():
-        own = load_classifier(folder)(encode_pairs(path)).numpy()  # it does not run the code in the folder
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.inference_mode():  # it does not run the code in the folder
+        own = load_classifier(folder).to(device)(encode_pairs(path)).cpu().numpy()
     np.testing.assert_allclose(own, expected, rtol=0, atol=1e-5)
 
 
