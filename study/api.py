@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from analysis.report import report
 from study.config.loader import load_study
@@ -139,7 +139,13 @@ def run(study: Study | Suite) -> "Report | SuiteReport":
     return run_study(study, time.monotonic())
 
 
-def export(study: Study | str | Path, system: str, folder: str | Path, seed: int | None = None) -> Path:
+def export(
+    study: Study | str | Path,
+    system: str,
+    folder: str | Path,
+    seed: int | None = None,
+    form: Literal["classification", "modules"] | None = None,
+) -> Path:
     """Write the model of a system for sentence-transformers and transformers, with a model card.
 
     Args:
@@ -147,19 +153,22 @@ def export(study: Study | str | Path, system: str, folder: str | Path, seed: int
         system: a system of the report.
         folder: folder to write, which must not exist.
         seed: seed of the model. If None, the best on the dev split.
+        form: model for sequence classification, or modules of sentence-transformers. If None, the first if there is
+            one, since most programs load that.
 
     Returns:
         The folder.
 
     Raises:
-        UserError: the study has no such model, or the folder exists.
+        UserError: the study has no such model, it cannot be written in this form, or the folder exists.
         trainables.utils.errors.MachineError: the written model does not give the scores of the study.
     """
     from study.models.model_export import export_system
 
     loaded = study if isinstance(study, Study) else load_one_study(str(study), ())
     place = Path(folder).expanduser().absolute()
-    made = export_system(loaded, system, place, f"study.api.export(study, {system!r}, FOLDER)", print_line, seed)
+    command = f"study.api.export(study, {system!r}, FOLDER{f', form={form!r}' if form else ''})"
+    made = export_system(loaded, system, place, command, print_line, seed, form=form)
     print_line(f"wrote {made.runs[0].label} to {place}: {made.check}")
     return place
 

@@ -1,6 +1,6 @@
 """Command line that writes the model of a system for other programs.
 
-    python -m study.export STUDY SYSTEM [KEY=VALUE ...] --to FOLDER [--seed N | --average] [--push OWNER/NAME] [--wandb]
+    python -m study.export STUDY SYSTEM [KEY=VALUE ...] --to FOLDER [--seed N | --average] [--form FORM] [--wandb]
     python -m study.export RESULTS SYSTEM --to FOLDER
 
 The folder is loaded by sentence-transformers and by transformers, and has a model card made from the study.
@@ -16,10 +16,12 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from study.suites.suite_loader import load_one_study
 from study.utils.console import print_line
 from study.wandb_sweeps.sweep_export import StudyReference
+from trainables.specs.plugin import ExportForm
 from trainables.utils.cli import Parser, report_errors
 
 _LOCAL_KEYS = ("output", "cache", "resources", "tracking", "trial")
@@ -46,6 +48,11 @@ def _build_parser() -> Parser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seed", type=int, metavar="N", help="seed of the model (default: the best on dev)")
     which.add_argument("--average", action="store_true", help="the models of all seeds, with their scores averaged")
+    parser.add_argument(
+        "--form",
+        choices=get_args(ExportForm),
+        help="model for sequence classification (default if there is one), or modules of sentence-transformers",
+    )
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to this repository of Hugging Face")
     parser.add_argument("--wandb", action="store_true", help="log the folder as a model artifact in W&B")
     return parser
@@ -63,7 +70,8 @@ def _export(options: argparse.Namespace) -> None:
 
     folder = options.to.expanduser().absolute()
     command = _format_command(options)
-    export = export_system(study, options.system, folder, command, print_line, options.seed, options.average)
+    which = (options.seed, options.average, options.form)
+    export = export_system(study, options.system, folder, command, print_line, *which)
     print_line(f"wrote {', '.join(run.label for run in export.runs)} to {folder}: {export.check}")
     if options.push:
         print_line(f"uploaded to {upload.push_to_hub(folder, options.push)}")
@@ -86,6 +94,7 @@ def _format_command(options: argparse.Namespace) -> str:
     words = ["python", "-m", "study.export", name, options.system, *overrides]
     words += ["--study", options.key] if options.key else []
     words += ["--average"] if options.average else [] if options.seed is None else ["--seed", str(options.seed)]
+    words += ["--form", options.form] if options.form else []
     return shlex.join([*words, "--to", "FOLDER"])
 
 

@@ -20,7 +20,7 @@ from study.models.weights import load_final_weights
 from study.plan.study_file import get_model_label
 from trainables.models.pretrained import read_licence
 from trainables.reranking.resolved_models import ENSEMBLE_FILE
-from trainables.specs.plugin import ExportedModel, get_trainable
+from trainables.specs.plugin import ExportedModel, ExportForm, get_trainable
 from trainables.specs.trial import TrialSpec
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import MachineError, UserError
@@ -57,6 +57,7 @@ def export_system(
     log: Callable[[str], None],
     seed: int | None = None,
     average: bool = False,
+    form: ExportForm | None = None,
 ) -> Export:
     """Write the model of a system of a study that has been run, or the models of all its seeds as an ensemble.
 
@@ -64,7 +65,8 @@ def export_system(
     as a user loads it, and must give the scores of the study. Nothing is written if it does not.
 
     Raises:
-        UserError: the study has no such results, the folder exists, or the weights or the data of a run are gone.
+        UserError: the study has no such results, the folder exists, the weights or the data of a run are gone, or a
+            model cannot be written in this form.
         MachineError: a written model does not give the scores of the study.
     """
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -73,7 +75,7 @@ def export_system(
     runs = list_chosen_runs(study, report_data, system)
     if not average:
         runs = [select_run(study, runs, seed)]
-    return _export_runs(study, report_data, runs, folder, command, log)
+    return _export_runs(study, report_data, runs, folder, command, log, form)
 
 
 def _export_runs(
@@ -83,6 +85,7 @@ def _export_runs(
     folder: Path,
     command: str,
     log: Callable[[str], None],
+    form: ExportForm | None = None,
 ) -> Export:
     if os.path.lexists(folder):
         raise UserError("--to", f"{folder} exists", "a folder that does not exist yet")
@@ -97,7 +100,7 @@ def _export_runs(
             own = trial.model_copy(update={"specification": run.specification})
             weights = load_final_weights(study, run, own, log)
             backend = get_trainable(run.specification).export_backend
-            exported.append(backend.export_model(own, weights, place))
+            exported.append(backend.export_model(own, weights, place, form))
             checks.append(_check_scores(study, run, own, place))
         check = _describe_check(runs, checks)
         facts = _collect_facts(study, trial, runs, names, exported[0], check, command)

@@ -2,7 +2,8 @@
 
 A ranker becomes the model for sequence classification of its architecture, where that has the same head: a dense layer,
 tanh and an output layer over the first token. Any other becomes modules of sentence-transformers: the encoder, a
-pooling and dense layers. Every ranker has one output, the score by which the study ranks.
+pooling and dense layers. So does one of the first kind if the user asks for it, because that library computes without
+padding on a GPU only what is made of modules. Every ranker has one output, the score by which the study ranks.
 """
 
 import json
@@ -33,18 +34,43 @@ def has_classifier(model: CrossEncoder) -> bool:
     return model.pooling == "cls" and model.architecture.classifier is not None
 
 
+def explain_padding(model: CrossEncoder) -> str | None:
+    """Return why sentence-transformers must pad the pairs of this ranker, or None if it need not.
+
+    Its batches without padding have no token types. Attention without padding needs an architecture that runs packed.
+    """
+    if model.pooling == "cosine":
+        return "the cosine pooling needs padding"
+    if model.architecture.padding_mask is not None:
+        return "the attention of this type of encoder needs padding"
+    return "a batch without padding has no token types there" if model.token_types > 1 else None
+
+
 def save_cross_encoder(
-    model: CrossEncoder, path: Path, tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path
+    model: CrossEncoder,
+    path: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    folder: Path,
+    as_classifier: bool,
 ) -> None:
     """Write a ranker as a cross-encoder of sentence-transformers, which gives the score by which the study ranks.
 
-    If `has_classifier`, the folder is also a model for sequence classification of transformers with one label. The
-    cosine pooling is a separate module with its code in the folder; it is run only with `trust_remote_code`.
+    The cosine pooling is a separate module with its code in the folder; it is run only with `trust_remote_code`.
+
+    Args:
+        model: the ranker.
+        path: folder of the pretrained model.
+        tokenizer: its tokenizer.
+        max_length: most tokens of a pair.
+        folder: folder to write to.
+        as_classifier: True for a model for sequence classification of transformers with one label, if `has_classifier`.
+            False for modules.
     """
     config = _read_config(model, path)
     tokenizer.model_max_length = max_length
     with torch.random.fork_rng():
-        if has_classifier(model):
+        if as_classifier:
             _save_classifier(model, config, folder)
             tokenizer.save_pretrained(folder)
             exported = ExportedCrossEncoder(str(folder), device="cpu", activation_fn=nn.Identity())
@@ -52,7 +78,8 @@ def save_cross_encoder(
             _save_encoder(model, config, folder)
             tokenizer.save_pretrained(folder)
             pooling = _make_pooling(model, tokenizer)
-            modules = [Transformer(str(folder)), pooling, *_make_dense_layers(model)]
+            unpads = None if explain_padding(model) is None else False
+            modules = [Transformer(str(folder), unpad_inputs=unpads), pooling, *_make_dense_layers(model)]
             exported = ExportedCrossEncoder(modules=modules, device="cpu", activation_fn=nn.Identity())
         exported.save_pretrained(str(folder), create_model_card=False)
     if model.pooling == "cosine":

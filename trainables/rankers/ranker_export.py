@@ -11,21 +11,34 @@ from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_tokens import make_input_rules
 from trainables.data.tasks import TASKS, get_task
 from trainables.exchange.input_rules import write_input_rules
-from trainables.exchange.saved_models import has_classifier, load_cross_encoder, save_cross_encoder
+from trainables.exchange.saved_models import (
+    explain_padding,
+    has_classifier,
+    load_cross_encoder,
+    save_cross_encoder,
+)
 from trainables.losses import LOSSES
+from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.pretrained import load_tokenizer
 from trainables.rankers.ranker_run import RankerData, list_standardization_rows
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
-from trainables.specs.plugin import ExportedModel
+from trainables.specs.plugin import ExportedModel, ExportForm
 from trainables.specs.ranker import RankerRunSpec, as_ranker_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.utils.base_settings import require
+from trainables.utils.errors import UserError
 
 
-def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
-    """Write the ranker as a cross-encoder of sentence-transformers."""
+def export_model(
+    trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path, form: ExportForm | None = None
+) -> ExportedModel:
+    """Write the ranker as a cross-encoder of sentence-transformers: a classifier of transformers, if there is one.
+
+    Raises:
+        UserError: it cannot be written in the form that the user asks for.
+    """
     specification, path, data = as_ranker_spec(trial.specification), require(trial.model_path), RankerData(trial)
     settings, model = require(specification.model), data.load_model(require(specification.seed)).cpu().eval()
     if settings.pooling == "cosine":
@@ -34,9 +47,9 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
     load_weights_into(model.trainable_parameters(), weights)
     task = specification.task
     tokenizer = load_tokenizer(path, get_task(task.name).list_added_tokens(task))
-    save_cross_encoder(model, path, tokenizer, settings.max_length, folder)
+    is_whole, loss = _choose_classifier(model, form), LOSSES[specification.variant.loss]
+    save_cross_encoder(model, path, tokenizer, settings.max_length, folder, is_whole)
     write_input_rules(folder, make_input_rules(task))
-    is_whole, loss = has_classifier(model), LOSSES[specification.variant.loss]
     return ExportedModel(
         task="text-ranking",
         tags=("sentence-transformers", "cross-encoder"),
@@ -45,10 +58,29 @@ def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) 
         is_whole=is_whole,
         needs_code=settings.pooling == "cosine",
         has_probabilities=loss.has_probabilities and settings.ranking_score == "difference",
-        notes=tuple(_list_notes(specification)),
+        notes=(*_list_notes(specification), *([] if is_whole else [_describe_speed(model)])),
         sources=tuple(_list_sources(specification)),
         example=tuple(_read_texts(data.prepared, _choose_example(data.prepared))),
     )
+
+
+def _choose_classifier(model: CrossEncoder, form: ExportForm | None) -> bool:
+    """Return whether a ranker is written as a model for sequence classification."""
+    if not has_classifier(model):
+        if form == "classification":
+            raise UserError("--form", form, "modules: transformers has no model for sequence classification like this")
+        return False
+    if form == "modules" and (reason := explain_padding(model)) is not None:
+        expected = "classification, and study.rerank for speed"
+        raise UserError("--form", f"{form}, which would still be padded, since {reason}", expected)
+    return form != "modules"
+
+
+def _describe_speed(model: CrossEncoder) -> str:
+    if (reason := explain_padding(model)) is not None:
+        return f"sentence-transformers pads all pairs of a batch, since {reason}. `study.rerank` pads less."
+    options = '{"attn_implementation": "flash_attention_2", "dtype": "bfloat16"}'
+    return f"On a GPU, `CrossEncoder(FOLDER, model_kwargs={options})` computes in bf16 and without padding."
 
 
 def _list_sources(specification: RankerRunSpec) -> dict[str, None]:

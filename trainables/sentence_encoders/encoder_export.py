@@ -10,15 +10,24 @@ from torch import Tensor
 from trainables.exchange.saved_models import save_sentence_encoder
 from trainables.models.pretrained import load_tokenizer, read_max_tokens
 from trainables.sentence_encoders.encoder_run import EncoderData
-from trainables.specs.plugin import ExportedModel
+from trainables.specs.plugin import ExportedModel, ExportForm
 from trainables.specs.sentence_encoder import as_encoder_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
 from trainables.utils.base_settings import require
+from trainables.utils.errors import UserError
 
 
-def export_model(trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path) -> ExportedModel:
-    """Write the sentence encoder as a model of sentence-transformers, without the layer that only training uses."""
+def export_model(
+    trial: TrialSpec, weights: Mapping[str, Tensor], folder: Path, form: ExportForm | None = None
+) -> ExportedModel:
+    """Write the sentence encoder as a model of sentence-transformers, without the layer that only training uses.
+
+    Raises:
+        UserError: the user asks for another form than modules.
+    """
+    if form == "classification":
+        raise UserError("--form", form, "modules: a sentence encoder classifies nothing")
     specification, path, data = as_encoder_spec(trial.specification), require(trial.model_path), EncoderData(trial)
     model = data.load_model(require(specification.seed)).cpu().eval()
     load_weights_into(model.trainable_parameters(), weights)

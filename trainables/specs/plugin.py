@@ -7,7 +7,7 @@ neither torch nor numpy, because a plugin names the modules of its backends inst
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from trainables.specs.run_spec import BaseTaskSettings, RunSpec
 
@@ -152,6 +152,10 @@ class DataBackend(Protocol):
         """
 
 
+ExportForm = Literal["classification", "modules"]
+"""Form of an exported ranker: a model for sequence classification, or modules of sentence-transformers."""
+
+
 class ExportedModel(NamedTuple):
     """An exported model as its card describes it, beyond the study's results."""
 
@@ -180,11 +184,15 @@ class ExportedModel(NamedTuple):
 class ExportBackend(Protocol):
     """Writes trained models as folders that other programs load; the module may load torch."""
 
-    def export_model(self, trial: "TrialSpec", weights: "Mapping[str, Tensor]", folder: Path) -> ExportedModel:
+    def export_model(
+        self, trial: "TrialSpec", weights: "Mapping[str, Tensor]", folder: Path, form: ExportForm | None = None
+    ) -> ExportedModel:
         """Write the model of a run, with its final weights by name as a checkpoint has them, to an existing folder.
 
+        Without a form, that which most programs load.
+
         Raises:
-            UserError: no other program can compute what the model computes.
+            UserError: no other program can compute what the model computes, or it cannot be written in this form.
         """
 
     def score_with_export(

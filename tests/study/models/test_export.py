@@ -303,6 +303,16 @@ def test_a_system_or_seed_without_a_model(intact, system, seed, message):
         select_run(intact.study, list_chosen_runs(intact.study, intact.analysis, system), seed)
 
 
+def test_a_form_that_the_model_lacks_is_one_line_and_nothing_is_written(finished, tmp_path):
+    with pytest.raises(UserError, match=r"--form: classification; expected modules: transformers has no model for"):
+        api.export(finished.study, "LS", tmp_path / "model", form="classification")
+    assert [*tmp_path.glob("model*")] == []
+    api.export(finished.study, "LS", tmp_path / "model", form="modules")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    assert "FOLDER, form='modules')" in card
+    assert "- sentence-transformers pads all pairs of a batch, since the cosine pooling needs padding." in card
+
+
 def test_an_existing_folder_is_not_written_to(intact, tmp_path):
     with pytest.raises(UserError, match=r"--to: .* exists; expected a folder that does not exist yet"):
         export(intact, tmp_path)

@@ -1,25 +1,38 @@
 """Two libraries compute with an exported folder what the model computes here."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from sentence_transformers import CrossEncoder as LoadedCrossEncoder
 from sentence_transformers import SentenceTransformer
+from torch import Tensor
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface
 
 from tests.trainables.exchange.exports import score_with_transformers
 from tests.trainables.models.architectures import LAYERS, SEPARATE, TYPES, name_token_types, write_model
 from trainables.exchange.classifier import load_classifier
-from trainables.exchange.saved_models import load_cross_encoder, save_cross_encoder, save_sentence_encoder
+from trainables.exchange.saved_models import (
+    explain_padding,
+    has_classifier,
+    load_cross_encoder,
+    save_cross_encoder,
+    save_sentence_encoder,
+)
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import load_tokenizer
 from trainables.models.sentence_encoder import SentenceEncoder
+from trainables.rankers.ranker_export import _choose_classifier
+from trainables.specs.plugin import ExportForm
 from trainables.specs.ranker import RankerModelSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
 from trainables.text.tokens import get_special_tokens
+from trainables.utils.errors import UserError
 
 QUERIES = ["11 12 13", "14 15", "16", "17 18 19 20 21 22"]
 DOCUMENTS = ["31 32 33 34 35 36 37", "38", "39 40 41", "42 43 44 45 46 47 48 49 50"]
@@ -71,9 +84,10 @@ def compute_scores(model: CrossEncoder, path: Path) -> np.ndarray:
     return np.asarray(logits[1] - logits[0])
 
 
-def export(model: CrossEncoder, path: Path, folder: Path) -> Path:
+def export(model: CrossEncoder, path: Path, folder: Path, as_classifier: bool | None = None) -> Path:
     folder.mkdir()
-    save_cross_encoder(model, path, load_tokenizer(path), MAX_LENGTH, folder)
+    is_classifier = has_classifier(model) if as_classifier is None else as_classifier
+    save_cross_encoder(model, path, load_tokenizer(path), MAX_LENGTH, folder, is_classifier)
     return folder
 
 
@@ -100,6 +114,85 @@ def test_both_libraries_give_the_scores_of_the_model(
     assert not [*folder.rglob("*.bin"), *folder.rglob("*.pt")]
 
 
+def attend_without_padding(
+    module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: None, scaling: float, **given: Any
+) -> tuple[Tensor, None]:
+    """What flash attention computes over cumulative lengths, with an array of (tokens, tokens)."""
+    places = torch.arange(query.shape[2])
+    pair = torch.bucketize(places, given["cu_seq_lens_q"][1:].long(), right=True)
+    attended = pair[:, None] == pair
+    if window := given.get("sliding_window"):
+        attended &= (places[:, None] - places).abs() < window
+    weights = (query @ key.transpose(2, 3) * scaling).masked_fill(~attended, -torch.inf).softmax(-1)
+    return (weights @ value).transpose(1, 2).contiguous(), None
+
+
+def predict_as_on_a_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, np.ndarray]:
+    """Whether sentence-transformers leaves out the padding where flash attention is asked for, and its scores then."""
+    name = "without-padding"
+    AttentionInterface.register(name, attend_without_padding)
+    AttentionMaskInterface.register(name, lambda *given, **also_given: None)
+    module = LoadedCrossEncoder(str(folder), device="cpu")
+    functions = (None, attend_without_padding, None, None, None), (None, None)
+    monkeypatch.setattr("transformers.modeling_flash_attention_utils.lazy_import_flash_attention", lambda _: functions)
+    monkeypatch.setattr("transformers.utils.generic.is_flash_attention_requested", lambda **given: True)
+    module[0].unpad_inputs = module[0].unpad_inputs  # decided anew
+    if module[0].can_flatten_inputs:
+        module[0].model.set_attn_implementation(name)
+    return module[0].can_flatten_inputs, np.asarray(module.predict(PAIRS))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert", "deberta", "mpnet"])
+def test_modules_give_the_scores_of_the_model_also_without_padding(
+    models: dict[str, Path], kind: str, pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of roberta here has one token type, as the published models of its kind."""
+    path = models[kind]
+    if kind == "roberta":
+        path = write_model(tmp_path / "base", kind, type_vocab_size=1)
+    model = make_ranker(path, pooling=pooling)
+    folder, expected = export(model, path, tmp_path / "model", as_classifier=False), compute_scores(model, path)
+    assert (folder / "2_Dense").is_dir()
+    np.testing.assert_allclose(load_cross_encoder(folder).predict(PAIRS), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(score_with_transformers(folder, PAIRS), expected, rtol=0, atol=1e-5)
+    with torch.inference_mode():
+        np.testing.assert_allclose(load_classifier(folder)(encode_pairs(path)), expected, rtol=0, atol=1e-5)
+    is_unpadded, found = predict_as_on_a_gpu(folder, monkeypatch)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert is_unpadded == (explain_padding(model) is None) == (kind in ("roberta", "distilbert", "modernbert"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling", "form", "chosen"),
+    [
+        ("bert", "cls", None, True),
+        ("bert", "cls", "modules", "since a batch without padding has no token types there; expected classification"),
+        ("mpnet", "cls", "modules", "since the attention of this type of encoder needs padding; expected"),
+        ("bert", "mean", None, False),
+        ("bert", "mean", "modules", False),
+        ("bert", "cosine", "classification", "--form: classification; expected modules: transformers has no model"),
+        ("distilbert", "cls", "classification", "--form: classification; expected modules: transformers has no model"),
+        ("distilbert", "cls", None, False),
+    ],
+)
+def test_the_form_is_that_which_is_asked_for_or_an_error_in_one_line(
+    models: dict[str, Path], kind: str, pooling: str, form: ExportForm | None, chosen: bool | str
+) -> None:
+    model = make_ranker(models[kind], pooling=pooling)
+    if isinstance(chosen, bool):
+        assert _choose_classifier(model, form) == chosen
+        return
+    with pytest.raises(UserError) as caught:
+        _choose_classifier(model, form)
+    assert chosen in str(caught.value)
+
+
+def test_a_ranker_with_a_classifier_is_written_as_modules_on_request(tmp_path: Path) -> None:
+    model = make_ranker(write_model(tmp_path / "base", "roberta", type_vocab_size=1), pooling="cls")
+    assert (_choose_classifier(model, None), _choose_classifier(model, "modules")) == (True, False)
+
+
 @pytest.mark.parametrize("kind", SEPARATE)
 def test_fewer_layers_frozen_layers_and_added_tokens_are_exported(
     models: dict[str, Path], kind: str, tmp_path: Path
@@ -109,7 +202,7 @@ def test_fewer_layers_frozen_layers_and_added_tokens_are_exported(
     settings = RankerModelSettings(num_layers=LAYERS - 1, frozen_layers=1)
     model = CrossEncoder(path, settings, seed=1, vocabulary_size=len(tokenizer), outputs=1).eval()
     expected = compute_scores(model, path)
-    save_cross_encoder(model, path, tokenizer, MAX_LENGTH, tmp_path)
+    save_cross_encoder(model, path, tokenizer, MAX_LENGTH, tmp_path, has_classifier(model))
     loaded = LoadedCrossEncoder(str(tmp_path))
     np.testing.assert_allclose(loaded.predict(PAIRS), expected, rtol=0, atol=1e-5)
     assert loaded.tokenizer.convert_tokens_to_ids("[TURN]") == len(tokenizer) - 1
