@@ -31,6 +31,9 @@ def resolve_study(
     check_model_settings(path, study.model)
     digest = hash_model_files(path)
     environment, training = _resolve_environment(study, cluster, path, log)
+    if environment.device_type == "cuda" and (study.training.precision, training.precision) == ("auto", "fp32"):
+        gpu = environment.device.removeprefix("cuda:")
+        log(f"training.precision is fp32: the GPU ({gpu}) has no bf16, which needs compute capability 8.0")
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
     if study.training.epochs is not None:

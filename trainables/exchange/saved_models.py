@@ -56,16 +56,9 @@ def save_cross_encoder(
 ) -> None:
     """Write a ranker as a cross-encoder of sentence-transformers, which gives the score by which the study ranks.
 
-    The cosine pooling is a separate module with its code in the folder; it is run only with `trust_remote_code`.
-
-    Args:
-        model: the ranker.
-        path: folder of the pretrained model.
-        tokenizer: its tokenizer.
-        max_length: most tokens of a pair.
-        folder: folder to write to.
-        as_classifier: True for a model for sequence classification of transformers with one label, if `has_classifier`.
-            False for modules.
+    With `as_classifier`, which needs `has_classifier`, the folder is also a model for sequence classification of
+    transformers with one label. Otherwise it has modules. The cosine pooling is a separate module with its code in the
+    folder; it is run only with `trust_remote_code`.
     """
     config = _read_config(model, path)
     tokenizer.model_max_length = max_length

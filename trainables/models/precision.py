@@ -5,7 +5,8 @@ and in the precision of the product. The values are those of the layers up to ro
 run padded, autocast converts what a product needs.
 
 On a GPU, bf16 is that of a copy of the weights: autocast would convert each weight in each pass, and a kernel costs
-more than its work. Sums, normalisation and dropout are in bf16, too; what reads the last layer is in fp32.
+more than its work. Sums, normalisation and dropout are in bf16, too; what reads the last layer is in fp32. With tf32,
+which is for scores on a GPU, products round their factors, and all else is in fp32.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from trainables.models.projections import JointProjection, ProjectionPart
 from trainables.models.transformer import Transformer
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "tf32"]
 Product = Callable[[Tensor], Tensor]
 """A dense layer with its weights."""
 
@@ -130,6 +131,8 @@ def prepare_for_scoring(model: Transformer, precision: Precision) -> Iterator[No
     is_packed = model.architecture.padding_mask is None
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode())
+        if precision == "tf32":
+            stack.enter_context(_use_tf32())
         if on_cpu and has_packages and is_packed:
             stack.enter_context(prepack_linear_layers(model.upper, _DTYPES[precision]))
         elif precision == "bf16" and is_packed and not on_cpu:
@@ -138,6 +141,17 @@ def prepare_for_scoring(model: Transformer, precision: Precision) -> Iterator[No
             device = "cpu" if on_cpu else "cuda"
             stack.enter_context(torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16"))
         yield
+
+
+@contextmanager
+def _use_tf32() -> Iterator[None]:
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    matmul.fp32_precision = "tf32"
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before
 
 
 class PrepackedLinear(nn.Module):

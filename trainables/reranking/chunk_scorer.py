@@ -27,9 +27,6 @@ class ChunkScorer:
     """Computes scores; the models stay in memory.
 
     Args:
-        paths: folders of the models.
-        precision: precision of the scores.
-        threads: threads of this process.
         device: "cpu", or "cuda" for the first GPU that this process sees.
 
     Raises:

@@ -130,7 +130,13 @@ def resolve_precision(training: _Training, device: DeviceType = "cpu") -> _Train
     """Return `training` with a value for every setting that is "auto".
 
     The precision is "bf16" if that is faster on the device, else "fp32"; `tokens_per_micro_batch` is `TOKENS_AT_ONCE`.
+
+    Raises:
+        UserError: test scores are to be computed in TF32, which the device does not have.
     """
+    if training.evaluation_precision == "tf32" and not (device == "cuda" and has_bf16_units(device)):
+        expected = "fp32 or bf16: TF32 needs a GPU of compute capability 8.0 or higher (resources.gpu)"
+        raise UserError("training.evaluation_precision", "tf32", expected)
     values = {
         "precision": "bf16" if is_bf16_faster(device) else "fp32",
         "tokens_per_micro_batch": TOKENS_AT_ONCE[device],

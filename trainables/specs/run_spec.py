@@ -147,8 +147,8 @@ class BaseTrainingSettings(Settings):
     """Final weights of a run: "last", or those of the dev evaluation with the best value of a metric."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Precision of training and of dev scores. auto: bf16 where the device has fast units for it, else fp32."""
-    evaluation_precision: Literal["fp32", "bf16"] = "fp32"
-    """Precision of test scores."""
+    evaluation_precision: Literal["fp32", "bf16", "tf32"] = "fp32"
+    """Precision of test scores. tf32: products on a GPU of compute capability 8.0 or higher round to 10 bits."""
     threads: PositiveInt = 1
     """CPU threads of a trial."""
 
@@ -178,7 +178,7 @@ class BaseTrainingSettings(Settings):
         """Return the learning rate of the layers that a trainable adds to the encoder."""
         return self.learning_rate
 
-    def get_scoring_precision(self, split: str) -> Literal["fp32", "bf16"]:
+    def get_scoring_precision(self, split: str) -> Literal["fp32", "bf16", "tf32"]:
         """Return the precision in which the scores of a split are computed.
 
         Args:

@@ -106,6 +106,24 @@ def test_the_scoring_run_may_have_epochs_of_its_own(world, prepared, tmp_path):
         resolved(scorer_epochs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("capability", "precision", "said"),
+    [
+        ((7, 5), "fp32", ["training.precision is fp32: the GPU (T4) has no bf16, which needs compute capability 8.0"]),
+        ((9, 0), "bf16", []),
+    ],
+)
+def test_a_line_says_that_a_gpu_has_no_bf16(world, prepared, tmp_path, monkeypatch, capability, precision, said):
+    facts = {"is_available": True, "device_count": 1, "get_device_name": "T4", "get_device_capability": capability}
+    for name, value in facts.items():
+        monkeypatch.setattr(f"torch.cuda.{name}", lambda *given, value=value: value)
+    lines = list[str]()
+    made = tiny_study(world, tmp_path, tmp_path / "cache", training=TRAINING, resources={"gpu": 1.0})
+    auto = made.model_copy(update={"training": made.training.model_copy(update={"precision": "auto"})})
+    study, inputs, _ = resolve_study(auto, None, lines.append)
+    assert (study.training.precision, inputs.environment.device, lines) == (precision, "cuda:T4", said)
+
+
 def test_its_runs_and_its_plan_are_those_of_as_many_instances(world, prepared, tmp_path):
     said: list[str] = []
     one, other = (resolve_study(study, None, said.append)[:2] for study in named(world, prepared, tmp_path, 2))

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from tests.trainables.models.architectures import TYPES, make_batch, write_model
+from tests.trainables.training.test_gpu import gpu
 from trainables.models import precision
 from trainables.models.architectures import get_architecture
 from trainables.models.dropout import NO_DROPOUT
@@ -140,3 +141,15 @@ def test_a_pass_that_fails_leaves_the_layers_as_they_were(tmp_path: Path) -> Non
     with pytest.raises(AssertionError), prepare_for_scoring(model, "bf16"):
         assert [type(module) for module in model.modules()] == kinds
     assert [type(module) for module in model.modules()] == kinds
+
+
+@gpu
+def test_tf32_is_on_inside_the_block_and_off_afterwards(tmp_path: Path) -> None:
+    model = Transformer(load_pretrained(write_model(tmp_path / "model", "bert"), 0), BaseModelSettings()).to("cuda")
+    matmul, batch, found = torch.backends.cuda.matmul, make_batch([3, 9, 40]), dict[Precision, torch.Tensor]()
+    before, precisions = matmul.fp32_precision, dict[Precision, str]()
+    for name in ("fp32", "tf32"):
+        with prepare_for_scoring(model, name):
+            found[name], precisions[name] = model.encode(batch, NO_DROPOUT)[0].cpu(), matmul.fp32_precision
+    assert (precisions, matmul.fp32_precision) == ({"fp32": before, "tf32": "tf32"}, before)
+    torch.testing.assert_close(found["tf32"], found["fp32"], rtol=0, atol=2e-2)

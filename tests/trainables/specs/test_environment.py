@@ -1,6 +1,7 @@
 """Features of a processor are read from the flags that the system reports."""
 
 import pytest
+import torch
 
 from trainables.specs import environment
 from trainables.specs.ranker import RankerTrainingSettings
@@ -70,3 +71,22 @@ def test_a_run_finds_out_that_its_gpu_is_of_another_kind(monkeypatch: pytest.Mon
         environment.check_environment(expected)
     with pytest.raises(MachineError, match="the processor or the libraries differ"):
         environment.check_environment(environment.detect_environment().model_copy(update={"torch": "1"}))
+
+
+@pytest.mark.parametrize(("capability", "precision"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
+def test_a_gpu_has_bf16_and_tf32_from_compute_capability_8(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], precision: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert environment.resolve_precision(BaseTrainingSettings(), "cuda").precision == precision
+    tf32 = BaseTrainingSettings(evaluation_precision="tf32")
+    message = (
+        "training.evaluation_precision: tf32; expected fp32 or bf16: TF32 needs a GPU of compute capability 8.0 or"
+    )
+    for device in ("cpu", "cuda"):
+        if device == "cuda" and precision == "bf16":
+            assert environment.resolve_precision(tf32, device).evaluation_precision == "tf32"
+            continue
+        with pytest.raises(UserError) as caught:
+            environment.resolve_precision(tf32, device)
+        assert message in str(caught.value)
