@@ -32,6 +32,9 @@ settings.register_profile("costly", max_examples=5, phases=[Phase.generate])
 
 collect_ignore = [
     "faults/injected",  # its sitecustomize is no test, and Debian's Python has imported one of its own
+    "faults/broken_gpu",
+    "pretend_gpu/hook",
+    "pretend_gpu/plugin.py",  # it would add a GPU to this process
 ]
 
 
