@@ -1,4 +1,4 @@
-"""A trial on a GPU whose other half runs out of memory: the neighbour fails, and the trial has the same bits."""
+"""A trial next to a process that runs out of memory: that process fails, and the trial has the same bits."""
 
 import multiprocessing
 from collections.abc import Iterator

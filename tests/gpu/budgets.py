@@ -2,7 +2,7 @@
 
 `budgets.toml` has the numbers that the tests allow. They do not depend on the width of a model.
 
-python -m tests.gpu.budgets [CASE ...]          writes them anew, and names what rose
+python -m tests.gpu.budgets [CASE ...]          writes them again, and names what rose
 """
 
 import sys

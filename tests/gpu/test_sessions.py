@@ -36,7 +36,7 @@ SAMPLE = (
 
 
 def run_session(*arguments: str) -> str:
-    """Run tests with a pretend GPU, all of which must pass; returns what pytest printed."""
+    """Run tests with a pretend GPU; all must pass. Returns the output of pytest."""
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-m", "not long", "-p", "no:cacheprovider", "-p", PLUGIN]
     done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
@@ -60,5 +60,5 @@ def test_the_tests_of_a_gpu_pass() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_what_is_trained_is_trained_on_a_gpu_as_well() -> None:
+def test_what_is_trained_can_be_trained_on_a_gpu() -> None:
     run_session("--runs-on-gpu", *(f"tests/trainables/{name}" for name in SAMPLE))

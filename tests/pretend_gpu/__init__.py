@@ -1,10 +1,10 @@
-"""A pretend GPU: a CPU build of torch gets a device "cuda:0" whose numbers the processor computes.
+"""A pretend GPU: a CPU build of torch gets a device "cuda:0", and the processor computes its numbers.
 
 `cuda.install()` adds it to this process. Then, as on a real GPU:
 
 - An operation on tensors of both devices raises an error, and so do a generator of the other device and `.numpy()`.
   Allowed are single numbers in elementwise operations, and indices.
-- Whatever makes the host wait for the device is a wait: `.item()`, `nonzero`, a mask as index, a blocking copy.
+- What makes the host wait for the device is a wait: `.item()`, `nonzero`, a mask as index, a blocking copy.
   `torch.cuda.set_sync_debug_mode` turns it into a warning or an error. `counting.count` counts waits, copies and
   kernels.
 - A copy with `non_blocking` is no wait if the memory is pinned. A later wait raises an error if the memory changed

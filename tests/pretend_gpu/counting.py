@@ -11,7 +11,7 @@ _ROOT = f"{Path(__file__).parents[2]}/"
 
 
 class Counts:
-    """What happened inside a block of `count`.
+    """Numbers of what happened inside a block of `count`.
 
     Attributes:
         kernels: operations that computed on the device.

@@ -118,7 +118,7 @@ def use_device() -> Iterator[None]:
 
 
 def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Compute an operation, on whichever device its arguments ask for."""
+    """Compute an operation on the device that its arguments ask for."""
     with _disable_current_modes():
         tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         name, target = func._schema.name.partition("::")[2], kwargs.get("device")
