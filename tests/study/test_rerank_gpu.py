@@ -67,7 +67,7 @@ def rerank(data: Data, place: Path, *options: str, gpus: str = "Pretend H100", *
 
 @pytest.fixture(scope="module")
 def one(data: Data, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
-    """What one GPU gives in fp32."""
+    """Return what one GPU gives in fp32."""
     place = tmp_path_factory.mktemp("one")
     return rerank(data, place, "--precision=fp32"), place / "new.run"
 

@@ -1,4 +1,4 @@
-"""Which errors of a GPU say something about the configuration, and which about the machine: texts of CUDA and torch."""
+"""Errors of a GPU, by texts of CUDA and torch: some are those of the configuration, others of the machine."""
 
 import pickle
 

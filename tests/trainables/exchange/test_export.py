@@ -117,7 +117,7 @@ def test_both_libraries_give_the_scores_of_the_model(
 def attend_without_padding(
     module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: None, scaling: float, **given: Any
 ) -> tuple[Tensor, None]:
-    """What flash attention computes over cumulative lengths, with an array of (tokens, tokens)."""
+    """Compute what flash attention does over cumulative lengths, with an array of (tokens, tokens)."""
     places = torch.arange(query.shape[2])
     pair = torch.bucketize(places, given["cu_seq_lens_q"][1:].long(), right=True)
     attended = pair[:, None] == pair
@@ -128,7 +128,7 @@ def attend_without_padding(
 
 
 def predict_as_on_a_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, np.ndarray]:
-    """Whether sentence-transformers leaves out the padding where flash attention is asked for, and its scores then."""
+    """Return whether sentence-transformers leaves out padding with flash attention, and its scores then."""
     name = "without-padding"
     AttentionInterface.register(name, attend_without_padding)
     AttentionMaskInterface.register(name, lambda *given, **also_given: None)
@@ -136,7 +136,7 @@ def predict_as_on_a_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
     functions = (None, attend_without_padding, None, None, None), (None, None)
     monkeypatch.setattr("transformers.modeling_flash_attention_utils.lazy_import_flash_attention", lambda _: functions)
     monkeypatch.setattr("transformers.utils.generic.is_flash_attention_requested", lambda **given: True)
-    module[0].unpad_inputs = module[0].unpad_inputs  # decided anew
+    module[0].unpad_inputs = module[0].unpad_inputs  # decides again
     if module[0].can_flatten_inputs:
         module[0].model.set_attn_implementation(name)
     return module[0].can_flatten_inputs, np.asarray(module.predict(PAIRS))
