@@ -88,6 +88,8 @@ def test_waits_can_be_errors() -> None:
 
 
 def test_pinned_memory_must_keep_its_values_until_its_copy_is_done() -> None:
+    torch.full((2,), torch.nan).pin_memory().to("cuda", non_blocking=True)
+    torch.cuda.synchronize()
     memory, event = torch.zeros(4, pin_memory=True), torch.cuda.Event()
     memory.to("cuda", non_blocking=True)
     event.record()
