@@ -16,7 +16,7 @@ from ray.tune.experiment import Trial
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from study.execution.slots import Node, count_shares, count_trials_per_node
-from study.utils.gpu_errors import GpuFaultError, GpuPlace
+from trainables.worker.gpu_errors import GpuFaultError, GpuPlace
 
 _PATIENCE_S = 30.0
 """Seconds without an answer of an actor after which no share is free, several times what a start takes; and seconds

@@ -9,8 +9,8 @@ from ray.tune.experiment import Trial
 
 from study.execution.trainable import TrialError
 from study.utils.error_text import describe_crash, is_machine_fault, summarize_error
-from study.utils.gpu_errors import GpuFaultError, classify_gpu_error
 from trainables.worker.crash_report import parse_crash_report
+from trainables.worker.gpu_errors import GpuFaultError, classify_gpu_error
 from trainables.worker.limits import StepLimits
 
 MAX_ATTEMPTS = 3

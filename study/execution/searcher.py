@@ -17,10 +17,10 @@ from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.folder.provenance import get_commit, get_versions
 from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
-from study.utils.gpu_errors import GpuFaultError
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError, is_disk_full
 from trainables.utils.files import make_temporary_path
+from trainables.worker.gpu_errors import GpuFaultError
 from trainables.worker.limits import StepLimits
 
 

@@ -13,11 +13,11 @@ from study.folder.provenance import get_hardware, get_versions
 from study.folder.run_name import format_run_name
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
-from study.utils.gpu_errors import GpuFaultError, GpuPlace, classify_gpu_error
 from trainables.specs.plugin import get_trainable
 from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.utils.cli import print_escaped
 from trainables.worker.actor import RunTrainable
+from trainables.worker.gpu_errors import GpuFaultError, GpuPlace, classify_gpu_error
 
 
 class TrialError(Exception):

@@ -10,10 +10,10 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from study.utils.gpu_errors import classify_gpu_error, parse_memory
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, is_disk_full
 from trainables.worker.crash_report import CrashReport, to_relative_path
+from trainables.worker.gpu_errors import classify_gpu_error, parse_memory
 from trainables.worker.limits import GPU_MEMORY_SHARE, StepLimits
 
 _IO_PACKAGES = frozenset(

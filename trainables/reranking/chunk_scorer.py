@@ -19,6 +19,7 @@ from trainables.training.batching import split_into_micro_batches
 from trainables.training.frozen_features import make_token_batch
 from trainables.training.process import prepare_process
 from trainables.utils.errors import MachineError
+from trainables.worker.gpu_errors import classify_gpu_error
 
 Scores = npt.NDArray[np.float32]
 
@@ -61,11 +62,10 @@ class ChunkScorer:
 
 @contextmanager
 def _report_gpu_fault() -> Iterator[None]:
-    """Report an error of CUDA in one line; any other error is passed on."""
+    """Report a fault of the GPU, or its lack of memory, in one line; any other error is passed on."""
     try:
         yield
     except RuntimeError as error:
-        cause, *_ = str(error).splitlines() or [""]
-        if "CUDA" not in cause and "NVIDIA" not in cause:
+        if classify_gpu_error(error) is None:
             raise
-        raise MachineError(f"a GPU failed while it scored pairs ({cause})") from error
+        raise MachineError(f"a GPU failed while it scored pairs ({str(error).splitlines()[0]})") from error

@@ -79,8 +79,8 @@ class EncoderTrainer(Trainer):
         dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
         with dropout.draw_on(self.device), self.use_autocast():
             first, second = self.model.encode_views(layout, dropout)
-        given = read_noise and read_noise()
-        return self.backpropagate(info_nce(first.float(), second.float(), settings.temperature, given, weight))
+        drawn = None if read_noise is None else read_noise()
+        return self.backpropagate(info_nce(first.float(), second.float(), settings.temperature, drawn, weight))
 
     def score_pairs(self, first: Ints, second: Ints, precision: Precision | None = None) -> Floats:
         """Return the cosine of every pair of sentences, shape (pairs,).

@@ -7,6 +7,8 @@ import importlib.util
 import os
 import sys
 
+from tests.after_import import after_import
+
 HOOK = os.path.join(os.path.dirname(__file__), "../../pretend_gpu/hook/sitecustomize.py")
 
 
@@ -28,24 +30,6 @@ def break_gpu(module) -> None:
     module.DeviceTensor.__new__ = staticmethod(make_or_fail)
 
 
-class Finder:
-    """Finds the module of the device as everybody else does, and breaks it once it is loaded."""
-
-    def find_spec(self, fullname, path, target=None):
-        if fullname != "tests.pretend_gpu.device":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        load = spec.loader.exec_module
-
-        def load_broken(module) -> None:
-            load(module)
-            break_gpu(module)
-
-        spec.loader.exec_module = load_broken
-        return spec
-
-
 run_hook()
 if os.environ.get("BROKEN_GPU"):
-    sys.meta_path.insert(0, Finder())
+    after_import("tests.pretend_gpu.device", break_gpu)

@@ -5,13 +5,12 @@ module at its start; it waits for the trainer to be imported and then puts itsel
 """
 
 import ctypes
-import importlib.abc
-import importlib.util
 import json
 import os
 import signal
-import sys
 from pathlib import Path
+
+from tests.after_import import after_import
 
 FAULTS = json.loads(os.environ.get("FAULTS", "{}"))
 
@@ -54,23 +53,5 @@ def break_trainer(module) -> None:
     module.RankerTrainer.train, module.RankerTrainer.score_pairs = broken_train, broken_scores
 
 
-class Finder(importlib.abc.MetaPathFinder):
-    """Finds the trainer as everybody else does, and breaks it once it is loaded."""
-
-    def find_spec(self, fullname, path, target=None):
-        if fullname != "trainables.rankers.ranker_trainer":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        load = spec.loader.exec_module
-
-        def broken(module) -> None:
-            load(module)
-            break_trainer(module)
-
-        spec.loader.exec_module = broken
-        return spec
-
-
 if FAULTS:
-    sys.meta_path.insert(0, Finder())
+    after_import("trainables.rankers.ranker_trainer", break_trainer)

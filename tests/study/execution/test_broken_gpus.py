@@ -12,7 +12,7 @@ from study.config.loader import load_study
 from study.execution import broken_gpus, nodes, tuner
 from study.execution.broken_gpus import BrokenGpus
 from study.execution.slots import compute_capacity
-from study.utils.gpu_errors import GpuFaultError, GpuPlace
+from trainables.worker.gpu_errors import GpuFaultError, GpuPlace
 
 SHARE = {"CPU": 1.0, "GPU": 0.5}
 

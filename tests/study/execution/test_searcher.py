@@ -22,14 +22,14 @@ from study.execution.trial_runner import StudyTrials, TrialRunner
 from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
-from study.utils.gpu_errors import GpuFaultError, GpuPlace
 from study.utils.live_view import LiveView
 from tests.study.driving import STUDY, Metric, decisions, drive, ended, quality, scheduler
-from tests.study.utils.test_gpu_errors import TOO_LARGE
+from tests.trainables.worker.test_gpu_errors import TOO_LARGE
 from trainables.specs.trial import TrialSpec
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import MachineError, MissingDifficultyScoresError
 from trainables.worker.crash_report import format_header
+from trainables.worker.gpu_errors import GpuFaultError, GpuPlace
 from trainables.worker.limits import StepLimits
 
 LIMITED = STUDY.model_copy(update={"trial": STUDY.trial.model_copy(update={"minutes": 1.0, "memory": "4GB"})})

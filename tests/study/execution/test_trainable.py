@@ -14,8 +14,8 @@ from records import run_record as record
 from study.execution.trainable import StudyTrainable, TrialError
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking
-from study.utils.gpu_errors import GpuFaultError, GpuPlace
 from tests.study.small import scheduler, study
+from trainables.worker.gpu_errors import GpuFaultError, GpuPlace
 
 CLOCK = {"seconds", "train/instances_per_second"}
 """What a record says of time, which is not repeated."""

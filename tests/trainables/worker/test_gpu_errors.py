@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from study.utils.error_text import is_machine_fault, summarize_error
-from study.utils.gpu_errors import GpuFaultError, GpuPlace, classify_gpu_error
 from trainables.utils.errors import MachineError, UserError
+from trainables.worker.gpu_errors import GpuFaultError, GpuPlace, classify_gpu_error
 from trainables.worker.limits import GPU_MEMORY_SHARE, StepLimits
 
 QUARTER = StepLimits(gpu=0.25)
