@@ -6,8 +6,9 @@
     python -m analysis.compare --qrels QRELS --metric nDCG@10 --runs NAME=FILE[,FILE...] NAME=FILE[,FILE...] ...
                                [...]
 
-SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score. Runs are
-TREC runs or predictions of MTEB or sentence-transformers, a file for each seed; ir_measures evaluates them. Without
+SCORES is a CSV or Parquet file with columns system and value, and optionally seed and query: one row a score; or a
+table of models by tasks. Runs are TREC runs or predictions of MTEB or sentence-transformers, a file for each seed, or a
+pattern with * in place of the seed; ir_measures evaluates them. Without
 --baseline every system is compared with every other one. --to writes the printed table as Markdown or LaTeX, or every
 number as CSV.
 """
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="NAME=FILE,...",
-        help="TREC runs or predictions in JSON of each system, a file for each seed",
+        help="TREC runs or predictions in JSON of each system, a file for each seed, or NAME='run-*.trec'",
     )
     parser.add_argument("--metric", help="metric of the runs, such as nDCG@10, or measure of the scores to compare")
     parser.add_argument(
@@ -172,7 +173,7 @@ def _compare(arguments: argparse.Namespace) -> None:
     notes: list[str] = []
     scores, where = _read_input(arguments, notes)
     result = compare(scores, arguments.baseline, settings, where, arguments.metric or "value")
-    run_files = [path for paths in parse_runs(arguments.runs).values() for path in paths]
+    run_files = [path for paths in parse_runs(arguments.runs).values() for path in paths.values()]
     inputs = [path for path in (arguments.scores, arguments.qrels, *run_files) if path]
     if arguments.json:
         write_json_option(arguments.json, [comparison.as_dict() for comparison in result.comparisons], inputs)

@@ -10,6 +10,8 @@ from trainables.metrics import FirstStage, get_measure
 _SYMBOLS = {"epsilon": "ε"}
 Phase = Literal["search", "confirmed", "test"]
 """Purpose of scores: choosing a configuration, judging that choice with fresh seeds, comparing the chosen."""
+COLLECTIONS = "collections"
+"""Split of the family that compares means over all further collections."""
 
 
 HYPERPARAMETERS = (
@@ -27,13 +29,14 @@ class PlannedFamily(BaseModel, frozen=True, extra="forbid"):
     comparisons: tuple[tuple[str, str], ...]
     metrics: tuple[str, ...] = ()
     """Metrics of the comparisons. If empty, the plan's metric."""
-    split: Literal["dev", "test"] = "test"
-    """Split that the systems are compared on; "dev" is the split of the search."""
+    split: str = "test"
+    """What the systems are compared on: "dev", the split of the search, "test", the label of a further collection, or
+    `COLLECTIONS` for the mean over these."""
 
     @property
-    def phase(self) -> Phase:
-        """Phase with the scores that are compared."""
-        return "test" if self.split == "test" else "search"
+    def phase(self) -> str:
+        """Phase with the scores that are compared; for collections, their split."""
+        return "search" if self.split == "dev" else self.split
 
     def format_pairs(self) -> str:
         """Format the pairs, grouped by baseline.
@@ -46,6 +49,15 @@ class PlannedFamily(BaseModel, frozen=True, extra="forbid"):
         for system, baseline in self.comparisons:
             against.setdefault(baseline, []).append(system)
         return "; ".join(f"{join_with_and(names)} with {baseline}" for baseline, names in against.items())
+
+
+class PlannedCollection(BaseModel, frozen=True, extra="allow"):
+    """Further collection that the models of a study are evaluated on."""
+
+    label: str
+    metric: str
+    candidates: str
+    """The candidates of its queries, in words."""
 
 
 class ComparedSystem(BaseModel, frozen=True, extra="forbid"):
@@ -119,6 +131,8 @@ class Plan(BaseModel, frozen=True, extra="allow"):
     """Pairs of systems that may have trained alike, to the bit, until one switched its smoothing off. The chosen
     configurations did if all else is the same, see `analysis.comparisons.shared_beginnings`.
     """
+    collections: tuple[PlannedCollection, ...] = ()
+    """Further collections that the tested models are evaluated on."""
     compared: ComparedHyperparameter | None = None
     """Hyperparameter with one system for each of its values. If None, each variant is one system."""
     label_noise: str | None = None
@@ -177,14 +191,23 @@ class Plan(BaseModel, frozen=True, extra="allow"):
         """The families that compare on the test split."""
         return [family for family in self.families if family.phase == "test"]
 
+    def list_collections(self) -> list[str]:
+        """Return the labels of the further collections."""
+        return [each.label for each in self.collections]
+
+    def get_metric(self, phase: str) -> str:
+        """Return the metric by which systems are judged in a phase, or on a collection."""
+        return next((each.metric for each in self.collections if each.label == phase), self.metric)
+
     def get_family_metrics(self, family: PlannedFamily) -> tuple[str, ...]:
         """Return the metrics that a family compares by."""
         return family.metrics or (self.metric,)
 
     @property
     def metrics(self) -> list[str]:
-        """Metrics of all families, in their order, and the plan's own metric."""
-        named = [name for family in self.families for name in self.get_family_metrics(family)]
+        """Metrics of all families on dev and test, in their order, and the plan's own metric."""
+        own = [family for family in self.families if family.split in ("dev", "test")]
+        named = [name for family in own for name in self.get_family_metrics(family)]
         return list(dict.fromkeys([*named, self.metric]))
 
     def adapt_to_unit(self, text: str) -> str:
@@ -195,11 +218,13 @@ class Plan(BaseModel, frozen=True, extra="allow"):
         """Return whether a comparison was added when test scores existed."""
         return list(pair) in (self.model_extra or {}).get("exploratory", [])
 
-    def get_split(self, phase: Phase) -> str:
-        """Return the split that the scores of a phase are on."""
+    def get_split(self, phase: str) -> str:
+        """Return the split that the scores of a phase are on; a collection is one."""
+        if phase in (*self.list_collections(), COLLECTIONS):
+            return phase
         return self.test_split if phase == "test" else self.search_split
 
-    def get_seeds(self, phase: Phase) -> tuple[int, ...]:
+    def get_seeds(self, phase: str) -> tuple[int, ...]:
         """Return the seeds that the scores of a phase are over; without confirmation, those of the search."""
         if phase == "search" or not self.confirm_seeds:
             return self.seeds

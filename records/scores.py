@@ -86,7 +86,7 @@ class Evaluator:
 
         Args:
             path: parquet file of scores.
-            split: train, dev or test.
+            split: train, dev or test, or a further collection in the file of the test split.
             metric: name of the metric.
             where: name of the scores in errors.
 
@@ -196,7 +196,12 @@ def _select_split(table: Any, split: str) -> Any:
     from pyarrow import compute
 
     mask = compute.equal(table.column("split"), split)
-    return table if compute.all(mask, min_count=0).as_py() else table.filter(mask)
+    if compute.all(mask, min_count=0).as_py():
+        return table
+    own = table.filter(mask)
+    return own.drop_columns(
+        [name for name in (_GRADE, _PAIR) if name in own.column_names and own[name].null_count == len(own)]
+    )
 
 
 def _build_layout(columns: Any, where: str) -> _Layout:

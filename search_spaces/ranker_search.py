@@ -10,7 +10,7 @@ from trainables.losses import DEFAULT_LOSS, DEFAULT_TEMPERATURE, LOSSES
 from trainables.losses.variants import BASELINE, RANKER_VARIANTS
 from trainables.smoothing import DISTRIBUTIONS
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings, RankerRunSpec, RankerTrainingSettings
-from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.specs.ranking_task import CollectionSettings, RankerTaskSettings
 
 _SIMILARITY_PREFIX = "STS"
 """Prefix of the metrics of sentence pairs."""
@@ -60,6 +60,9 @@ def _check_study(study: Any) -> Iterator[ConfigError]:
         yield "task.evaluation_sampler.name", "random", expected, ("task.depth",)
     if not _is_usable_metric(study.analysis.metric, task):
         yield "analysis.metric", study.analysis.metric, _describe_usable_metrics(task), ("task.candidates",)
+    for each in study.evaluate:
+        if not _is_usable_metric(each.metric, each.task):
+            yield "evaluate.metric", each.metric, f"{_describe_usable_metrics(each.task)} ({each.label})", ("evaluate",)
 
 
 def list_objectives(study: Any) -> list[tuple[str, str, str]]:
@@ -156,4 +159,5 @@ STUDY_TYPE = StudyType(
     check_training=_check_training,
     check_study=_check_study,
     has_curricula=True,
+    collection=CollectionSettings,
 )

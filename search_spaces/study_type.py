@@ -58,6 +58,8 @@ class StudyType:
         check_training: yields the conflicts between settings of training and a task.
         check_study: yields all other conflicts in a study.
         has_curricula: True if curricula can order its training data, default False.
+        collection: class of the settings of a further collection on which its models are evaluated. If None, the
+            default, there are no such collections.
 
     """
 
@@ -73,6 +75,7 @@ class StudyType:
     check_training: Callable[[Any, Any], Iterator[ConfigError]] = lambda training, task: iter(())
     check_study: Callable[[Any], Iterator[ConfigError]] = lambda study: iter(())
     has_curricula: bool = False
+    collection: type[BaseTaskSettings] | None = None
 
     def check(self) -> None:
         """Check the tables, which are written by hand for a new variant or hyperparameter.

@@ -6,10 +6,10 @@ from analysis.data.configurations import Configuration
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
 from analysis.stats.interim_tests import combine_interim_tests, compare_at_interim_test
 from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
-from records.plan import Phase, Plan, PlannedFamily
+from records.plan import Plan, PlannedFamily
 from trainables.utils.arrays import Floats
 
-Evaluate = Callable[[str, Phase, str], Floats | None]
+Evaluate = Callable[[str, str, str], Floats | None]
 """System, phase and metric -> (seeds, queries) values, (1, queries) without seeds, or None if they are incomplete."""
 
 
@@ -25,7 +25,7 @@ def compare_systems(plan: Plan, chosen: dict[str, Configuration | None]) -> list
 def make_evaluate(plan: Plan, chosen: dict[str, Configuration | None]) -> Evaluate:
     """Return a function that evaluates the chosen configuration of a system with the plan's seeds of a phase."""
 
-    def evaluate(system: str, phase: Phase, metric: str) -> Floats | None:
+    def evaluate(system: str, phase: str, metric: str) -> Floats | None:
         configuration = chosen[system]
         return configuration.evaluate_queries(plan, phase, metric) if configuration else None
 

@@ -1,14 +1,16 @@
 """Configurations (all seeds of one setting): which are complete, and which one represents a system."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from analysis.data.recorded_run import Run
 from analysis.data.same_queries import check_same_queries
 from analysis.data.study_results import Results
-from records.plan import Phase, Plan
+from records.plan import COLLECTIONS, Phase, Plan
 from trainables.utils.arrays import Floats
 from trainables.utils.errors import UserError
 
@@ -55,16 +57,16 @@ class Configuration:
             for name, value in self.other_settings
         ]
 
-    def expected_seeds(self, plan: Plan, phase: Phase) -> list[int | None]:
+    def expected_seeds(self, plan: Plan, phase: str) -> list[int | None]:
         """Return the seeds that it must have in a phase.
 
         These are the plan's seeds, or None for the one run of a system without seeds.
         """
         return [None] if set(self.runs) == {None} else list(plan.get_seeds(phase))
 
-    def find_faults(self, plan: Plan, phase: Phase) -> list[str]:
+    def find_faults(self, plan: Plan, phase: str) -> list[str]:
         """Return why it is incomplete in a phase, seed by seed, in plain words; empty if it is complete."""
-        reasons, split = [], plan.get_split(phase)
+        reasons, split, metric = [], plan.get_split(phase), plan.get_metric(phase)
         for seed in self.expected_seeds(plan, phase):
             run, name = self.runs.get(seed), "its run" if seed is None else f"seed {seed}"
             if run is None:
@@ -73,21 +75,34 @@ class Configuration:
                 reasons.append(f"{name} failed" + (f" ({run.summary['error']})" if run.summary.get("error") else ""))
             elif split not in run.files:
                 reasons.append(f"{name} has no {split} scores")
-            elif np.isnan(run.evaluate_queries(split, plan.metric).to_numpy()).any():
+            elif np.isnan(run.evaluate_queries(split, metric).to_numpy()).any():
                 reasons.append(f"{name} has NaN scores")
         return reasons
 
-    def evaluate_queries(self, plan: Plan, phase: Phase, metric: str | None = None) -> Floats | None:
+    def evaluate_queries(self, plan: Plan, phase: str, metric: str | None = None) -> Floats | None:
         """Return the metric of each query for each seed, or None if the configuration is incomplete.
+
+        Args:
+            plan: plan of the study.
+            phase: a phase, the label of a collection, or `COLLECTIONS` for all of them together.
+            metric: name of the metric. If None, that of the phase.
 
         Returns:
             (seeds, queries) values, seeds in the plan's order, queries in sorted order. For a metric of sentence
-                pairs, (seeds, distinct pairs) of the pairs that the metric covers.
+                pairs, (seeds, distinct pairs) of the pairs that the metric covers. For all collections together, see
+                `weight_collections`.
         """
-        if self.find_faults(plan, phase):
+        phases = plan.list_collections() if phase == COLLECTIONS else [phase]
+        if any(self.find_faults(plan, own) for own in phases):
             return None
-        split, seeds = plan.get_split(phase), self.expected_seeds(plan, phase)
-        return np.stack([self.runs[seed].evaluate_queries(split, metric or plan.metric).to_numpy() for seed in seeds])
+        runs = [self.runs[seed] for seed in self.expected_seeds(plan, phase)]
+
+        def evaluate(own: str) -> list["pd.Series[float]"]:
+            return [run.evaluate_queries(plan.get_split(own), metric or plan.get_metric(own)) for run in runs]
+
+        if phase == COLLECTIONS:
+            return weight_collections([pd.concat(evaluate(own), axis=1) for own in phases]).to_numpy().T
+        return np.stack([values.to_numpy() for values in evaluate(phase)])
 
     def is_tested(self, plan: Plan) -> bool:
         """Return whether any of its runs has test scores."""
@@ -97,6 +112,25 @@ class Configuration:
         """Return whether it is incomplete in a phase; one that racing pruned is not."""
         phases: tuple[Phase, ...] = ("search", "test") if self.is_tested(plan) else ("search",)
         return not self.pruned and any(self.find_faults(plan, phase) for phase in phases)
+
+
+def weight_collections(values: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return one row a query of all collections, with the mean of the collections' means as mean.
+
+    A query counts more in a small collection than in a large one. One that several collections have, as with several
+    first stages, is one query, so that the same draw of queries is not counted twice.
+
+    Args:
+        values: metric of each query of a collection, one row a query_id, one column a seed.
+
+    Example:
+        >>> small, large = pd.DataFrame({1: {"a": 1.0}}), pd.DataFrame({1: {"b": 0.2, "c": 0.4}})
+        >>> weight_collections([small, large]).round(3).to_dict()
+        {1: {'a': 1.5, 'b': 0.15, 'c': 0.3}}
+    """
+    count = len(set().union(*(own.index for own in values)))
+    weighted = [own * (count / (len(values) * len(own))) for own in values]
+    return pd.concat(weighted).groupby(level=0).sum()
 
 
 def evaluate_run(plan: Plan, run: Run) -> Floats | None:
@@ -117,7 +151,7 @@ def collect_configurations(results: Results) -> list[Configuration]:
         UserError: if two runs have the same configuration and seed, or the runs do not rank the same queries.
     """
     plan = results.plan
-    for split in (plan.search_split, plan.test_split):
+    for split in (plan.search_split, plan.test_split, *plan.list_collections()):
         check_same_queries(plan, [run for run in results.runs if run.is_finished and split in run.files], split)
     grouped: dict[str, dict[int | None, Run]] = {}
     for run in results.runs:

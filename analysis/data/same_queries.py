@@ -22,7 +22,7 @@ def check_same_queries(plan: Plan, runs: Iterable[Run], split: str) -> None:
     reference: pd.Index[str] | None = None
     pairs: GradedPairs | None = None
     for run in runs:
-        queries = run.evaluate_queries(split, plan.metric).index
+        queries = run.evaluate_queries(split, plan.get_metric(split)).index
         graded = run.read_graded_pairs(split) if plan.is_correlation else None
         count = len(queries) if graded is None else int(graded.units.max()) + 1
         expected = plan.expected_queries.get(split, count)

@@ -5,7 +5,9 @@ that a run lacks counts as if nothing had been retrieved.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from glob import escape, glob
 from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +31,7 @@ _Path = Path | str
 
 def read_runs(
     qrels: _Path,
-    runs: Mapping[str, _Path | Sequence[_Path]],
+    runs: Mapping[str, _Path | Sequence[_Path] | Mapping[int, _Path]],
     metric: str,
     log: Callable[[str], object] = lambda line: None,
 ) -> pd.DataFrame:
@@ -42,8 +44,8 @@ def read_runs(
     Args:
         qrels: qrels of TREC or BEIR, plain or compressed with gzip.
         runs: files of each system: TREC runs, plain or compressed, or predictions as `predictions.read_predictions`
-            reads them. Several files of a system are its seeds 1, 2, ... in their order. A system with one file has no
-            seed.
+            reads them. Several files of a system are its seeds 1, 2, ... in their order, or by the numbers that they
+            are given under. A system with one file has no seed.
         metric: name of a metric that ir_measures computes per query, such as nDCG@10, or of trec_eval, such as map.
         log: is called with each line about what was evaluated, counted as 0 or left out, for example `print`.
 
@@ -69,7 +71,8 @@ def read_runs(
     measure = parse_metric(metric)
     files = _list_files(runs)
     judged = group_qrels(read_trec_qrels(Path(qrels)))
-    several = {system for system, number in files if number > 1}
+    counts = Counter(system for system, _ in files)
+    several = {system for system, count in counts.items() if count > 1}
     columns: dict[str, list[object]] = {"system": [], "seed": [], "query": [], "value": []}
     unjudged: dict[str, None] = {}
     notes, notes_on_files = [f"{measure} of {_count(len(judged), 'judged query')}"], list[str]()
@@ -98,17 +101,19 @@ def read_runs(
     return pd.DataFrame(columns)
 
 
-def parse_runs(arguments: Iterable[str]) -> dict[str, list[Path]]:
-    """Parse arguments of the form NAME=FILE or NAME=FILE,FILE,...
+def parse_runs(arguments: Iterable[str]) -> dict[str, dict[int, Path]]:
+    """Parse arguments of the form NAME=FILE, NAME=FILE,FILE,... or NAME=PATTERN, with the files of a system by seed.
+
+    Files in a list are seeds 1, 2, ... In a pattern, one * stands for the number of the seed.
 
     Raises:
-        UserError: if there is no name, no file, no sign =, or a system is named twice.
+        UserError: if there is no name, no file, no sign =, or a system is named twice; or if no file fits a pattern.
 
     Example:
         >>> parse_runs(["bm25=bm25.run", "bert=1.run,2.run"])["bert"]
-        [PosixPath('1.run'), PosixPath('2.run')]
+        {1: PosixPath('1.run'), 2: PosixPath('2.run')}
     """
-    runs: dict[str, list[Path]] = {}
+    runs: dict[str, dict[int, Path]] = {}
     for argument in arguments:
         name, sign, files = argument.partition("=")
         name, paths = name.strip(), [part.strip() for part in files.split(",")]
@@ -116,8 +121,22 @@ def parse_runs(arguments: Iterable[str]) -> dict[str, list[Path]]:
             raise UserError("--runs", repr(argument), "NAME=FILE, or NAME=FILE,FILE,... with a file for each seed")
         if name in runs:
             raise UserError("--runs", f"{name} twice", "each system once, its files with commas between them")
-        runs[name] = [Path(path) for path in paths]
+        is_pattern = "*" in files and not Path(files.strip()).exists()
+        runs[name] = _find_files(files.strip()) if is_pattern else dict(enumerate(map(Path, paths), 1))
     return runs
+
+
+def _find_files(pattern: str) -> dict[int, Path]:
+    """Return the files that a pattern stands for, by the number in the place of its sign *."""
+    before, _, after = pattern.partition("*")
+    found = dict[int, Path]()
+    for name in sorted(glob(f"{escape(before)}*{escape(after)}")):
+        number = name[len(before) : len(name) - len(after)]
+        if number.isdecimal() and found.setdefault(int(number), Path(name)) != Path(name):
+            raise UserError("--runs", f"{found[int(number)]} and {name}", "one file for each seed")
+    if not found:
+        raise UserError("--runs", repr(pattern), "a pattern of files, with one * in place of the number of the seed")
+    return found
 
 
 def parse_metric(metric: str) -> "ir_measures.Measure":
@@ -175,17 +194,18 @@ def _parse_trec_eval_name(metric: str) -> "ir_measures.Measure | None":
     return measures[0] if len(measures) == 1 else None
 
 
-def _list_files(runs: Mapping[str, _Path | Sequence[_Path]]) -> dict[tuple[str, int], Path]:
+def _list_files(runs: Mapping[str, _Path | Sequence[_Path] | Mapping[int, _Path]]) -> dict[tuple[str, int], Path]:
     """Return the files by system and number of the run."""
     files: dict[tuple[str, int], Path] = {}
     for system, own in runs.items():
-        paths = [Path(own)] if isinstance(own, Path | str) else [Path(path) for path in own]
-        real = [realpath(path) for path in paths]
-        for number, path in enumerate(paths, 1):
-            if real.index(real[number - 1]) < number - 1:
+        named = own if isinstance(own, Mapping) else dict(enumerate([own] if isinstance(own, Path | str) else own, 1))
+        real = set[str]()
+        for number, path in named.items():
+            if realpath(path) in real:
                 raise UserError(f"runs of {system}", f"{path} twice", "another file for each seed")
-            files[system, number] = path
-        if not paths:
+            real.add(realpath(path))
+            files[system, number] = Path(path)
+        if not named:
             raise UserError(f"runs of {system}", "no file", "a file for each seed")
     if len(runs) < 2:
         raise UserError("runs", ", ".join(runs) or "none", "two systems or more to compare")

@@ -1,4 +1,4 @@
-"""Reads tables of scores: one row a score, of any origin or from an experiment of PyTerrier."""
+"""Reads tables of scores: one row a score, of any origin or of PyTerrier, or a table of systems by tasks, as MTEB's."""
 
 import warnings
 from pathlib import Path
@@ -11,6 +11,11 @@ from trainables.utils.errors import UTF8_TEXT, UserError
 _TEXT = ("system", "query", "name", "qid", "measure")
 _PYTERRIER = {"name": "system", "qid": "query"}
 """Columns of `pt.Experiment(..., perquery=True)` and ours."""
+_MTEB = {"model_name": "system", "task_name": "query", "score": "value"}
+"""Columns of `BenchmarkResults.to_dataframe(format="long")` of MTEB and ours."""
+_BY_ROW = {"task_name": "query", "task": "query", "query": "query", "model_name": "system", "model": "system",
+           "system": "system"}  # fmt: skip
+"""First column of a table of systems by tasks -> what its rows are."""
 _EXPECTED = "a CSV or Parquet file of scores"
 
 
@@ -21,6 +26,8 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
 
     The columns are those of `analysis.data.score_table.build_score_table`, or those of `pt.Experiment(...,
     perquery=True)` of PyTerrier: name, qid, measure and value. Where there is a column measure, one measure is read.
+    Without a column value, it is a table of systems by tasks: the first column says which of the two its rows are, and
+    the others are numbers, except seed. A task counts as a query.
 
     Raises:
         UserError: if the file does not exist, is not such a file, or does not have the measure.
@@ -53,7 +60,24 @@ def read_score_file(path: Path, metric: str | None = None) -> pd.DataFrame:
         raise UserError(str(path), error, _EXPECTED) from error
     if not {"system", "query"} & {*frame} and {*_PYTERRIER, "measure"} <= {*frame}:
         frame = frame.rename(columns=_PYTERRIER)
+    if {*_MTEB} <= {*frame}:
+        frame = frame[[*_MTEB]].rename(columns=_MTEB)
+    if "value" not in frame and len(frame.columns) > 1 and frame.columns[0] in _BY_ROW:
+        frame = _melt_table(frame, path)
     return _select_measure(frame, metric, path)
+
+
+def _melt_table(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return one row a score of a table of systems by tasks."""
+    first = str(frame.columns[0])
+    rows = _BY_ROW[first]
+    named = [first, *({"seed"} & {*frame})]
+    values = frame.drop(columns=named)
+    if texts := [name for name in values if not pd.api.types.is_numeric_dtype(values[name])]:
+        found = f"the column {texts[0]}, which has texts"
+        raise UserError(str(path), found, f"a column value, or a table of {first} by others with numbers alone")
+    other = "system" if rows == "query" else "query"
+    return frame.melt(named, var_name=other).rename(columns={first: rows}).dropna(subset="value", ignore_index=True)
 
 
 def _find_separator(path: Path) -> str:

@@ -181,7 +181,7 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     parsed = parse_model(Plan, plan | {"data": _sort_keys(plan.get("data"), _SPLITS)}, f"plan in {where}")
     if any(name not in METRICS for name in parsed.metrics):
         load_plugins(plan.get("settings", {}).get("plugins", ()), f"plan in {where}: plugins")
-    for name in parsed.metrics:
+    for name in (*parsed.metrics, *(each.metric for each in parsed.collections)):
         try:
             known = get_measure(name)
         except ValueError as error:
@@ -201,6 +201,8 @@ def _build_results(documents: _PlanDocuments, runs: list[Run], where: str) -> Re
     ]
     for run in cleaned:
         run.check_files()
+        if file := run.files.get(parsed.test_split):  # it has the scores of further collections, too
+            run.files.update(dict.fromkeys(parsed.list_collections(), file))
     unfinished = sorted((run for run in runs if run.specification_id not in unique), key=lambda run: run.id)
     ordered = _sort_keys(documents.search, [*parsed.all_systems, *parsed.hyperparameters])
     searched = None if ordered is None else parse_model(SearchLog, ordered, f"search in {where}")

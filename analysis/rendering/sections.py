@@ -17,7 +17,7 @@ from analysis.tables.section import MAX_COLUMNS, Section
 from analysis.tables.seed_lottery import build_lottery_section
 from analysis.tables.setup import build_setup_section
 from records.data_statistics import DataStatistics
-from records.plan import PlannedFamily
+from records.plan import COLLECTIONS, Plan, PlannedFamily
 from trainables.metrics import LOWER_IS_BETTER
 
 _TESTS = (
@@ -64,6 +64,7 @@ def list_folds(analysis: ReportData) -> list[Fold]:
     """Return the four headings of the report of a study."""
     plan, results = analysis.results.plan, analysis.results
     tests = [
+        analysis.by_collection,
         build_interim_section(analysis),
         *(_build_comparison_section(analysis, family) for family in plan.families),
         build_test_section(analysis),
@@ -138,8 +139,8 @@ def _format_setting(value: float | None) -> str:
 
 def _build_comparison_section(analysis: ReportData, family: PlannedFamily) -> Section:
     plan, own = analysis.results.plan, [c for c in analysis.comparisons if c.family == family.name]
-    dev = _describe_dev_scores(analysis) if family.phase != "test" else ""
-    legend = f"{dev} {plan.adapt_to_unit(describe_pooling(own, plan.seed_variance))}".strip()
+    about = _describe_dev_scores(analysis) if family.phase == "search" else _describe_collections(plan, family)
+    legend = f"{about} {plan.adapt_to_unit(describe_pooling(own, plan.seed_variance))}".strip()
     caption = _CAPTION.format(
         name=family.name,
         metrics=", ".join(plan.get_family_metrics(family)),
@@ -154,6 +155,13 @@ def _build_comparison_section(analysis: ReportData, family: PlannedFamily) -> Se
         label=f"comparisons-{family.name}",
         caption=f"{caption} {legend}".rstrip(),
     )
+
+
+def _describe_collections(plan: Plan, family: PlannedFamily) -> str:
+    """Say what a family on further collections compares; empty for one on the test split."""
+    if family.split == COLLECTIONS:
+        return "Differences of the means over the collections, which count alike; the seeds are those of the same runs."
+    return next((f"Candidates: {each.candidates}." for each in plan.collections if each.label == family.split), "")
 
 
 def _describe_dev_scores(analysis: ReportData) -> str:

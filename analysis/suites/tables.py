@@ -65,6 +65,11 @@ def list_suite_folds(data: SuiteData) -> list[Fold]:
         )
     ]
     tests = [_build_average_section(data)] if data.averages else []
+    tests += [
+        table._replace(title=f"{table.title}, {key}", label=f"{table.label}-{key}")
+        for key, report in data.reports.items()
+        if (table := report.by_collection)
+    ]
     tests += [_build_comparison_section(data), *scores, *_build_metric_section(data)]
     return [
         Fold("All tests", tests),

@@ -43,7 +43,7 @@ def build_metric_section(plan: Plan, chosen: Mapping[str, Configuration | None])
         rows,
         legend,
         is_wide=len(metrics) >= MAX_COLUMNS,
-        bold=_find_best(metrics, scores),
+        bold=find_best(metrics, [*scores.values()]),
         label="by-metric",
     )
 
@@ -58,7 +58,7 @@ def build_retrieval_section(plan: Plan, chosen: Mapping[str, Configuration | Non
         ["system", *RETRIEVAL_METRICS],
         [[name, *map(format_score, own)] for name, own in scores.items()],
         _RETRIEVAL_LEGEND.format(test=plan.test_split, seeds=_count_seeds(plan)),
-        bold=_find_best(RETRIEVAL_METRICS, scores),
+        bold=find_best(RETRIEVAL_METRICS, [*scores.values()]),
         label="retrieval",
     )
 
@@ -75,11 +75,11 @@ def _evaluate(
     return scores if any(score for own in scores.values() for score in own) else None
 
 
-def _find_best(metrics: Sequence[str], scores: Mapping[str, Sequence[Score | None]]) -> frozenset[tuple[int, int]]:
+def find_best(metrics: Sequence[str], scores: Sequence[Sequence[Score | None]]) -> frozenset[tuple[int, int]]:
     """Return the places (row, column) of the best cells; more judged documents are not better."""
     bold = set()
     for column, metric in enumerate(metrics):
-        values = {row: score[0] for row, own in enumerate(scores.values()) if (score := own[column])}
+        values = {row: score[0] for row, own in enumerate(scores) if (score := own[column])}
         best = (min if metric in LOWER_IS_BETTER else max)(values.values(), default=None)
         if get_measure(metric).labels != "judged":
             bold |= {(row, 1 + column) for row, value in values.items() if value == best}

@@ -23,6 +23,7 @@ from analysis.stats.outlying_runs import OutlyingRun
 from analysis.stats.paired_tests import estimate_interval
 from analysis.stats.variance_components import VarianceComponents
 from analysis.tables.by_metric import build_metric_section, build_retrieval_section
+from analysis.tables.collections import build_collection_section
 from analysis.tables.confirmation import ConfirmedConfiguration, build_confirmation
 from analysis.tables.section import Section
 from analysis.tables.strata import StrataTable, build_strata_table
@@ -98,6 +99,7 @@ class ReportData:
     """What the usual test makes of two seeds of one system. None if there are fewer than four seeds."""
     by_metric: Section | None
     by_retrieval_metric: Section | None
+    by_collection: Section | None
 
 
 def build_report_data(results: Results) -> ReportData:
@@ -125,6 +127,7 @@ def build_report_data(results: Results) -> ReportData:
         equal_rankers=_examine_seeds(plan, chosen),
         by_metric=build_metric_section(plan, chosen),
         by_retrieval_metric=build_retrieval_section(plan, chosen),
+        by_collection=build_collection_section(plan, chosen, comparisons),
     )
 
 

@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 from docs.scripts.study_keys import StudyKey, list_study_keys, list_value_types
 from search_spaces.study_type import DEFAULT_STUDY_TYPE, STUDY_TYPES, get_study_type
 from study.workflows.choices import CHOICES
-from trainables.utils.base_settings import MAX_COUNT
+from trainables.utils.base_settings import MAX_COUNT, Settings
 from trainables.utils.cli import print_escaped
 from trainables.utils.registry import PLUGINS_HINT
 
@@ -60,7 +60,7 @@ _TABLES = ("task", "model", "training", "search", "analysis", "resources", "trac
 _RUN_IDS = {
     "content": r"plugins|task\.(path|evaluation_path|candidates_run|teacher)"
     r"|.*\.encoder|model\.name|curriculum\.vectors",
-    "no": r"name|task\.allowed_overlap|confirm\.group_size|resources\.(?!gpu).*"
+    "no": r"name|evaluate|task\.allowed_overlap|confirm\.group_size|resources\.(?!gpu).*"
     r"|(tracking|trial|output|cache|expected|analysis)\..*",
     "which runs": r"seeds|variants|curriculum\.(variants|compare|pacing|score|delta|duration)|(search|confirm)\..*",
 }
@@ -181,6 +181,8 @@ def _describe(annotation: Any, metadata: Iterable[Any]) -> str:
         return _format_names(get_args(annotation))
     if get_origin(annotation) is dict:
         return f"table with a {_describe(get_args(annotation)[1], ())} for each name"
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        return f"tables with the keys {', '.join(f'`{name}`' for name in annotation.model_fields)}"
     if expectation := _find_expectation(constraints):
         return _escape(expectation)
     if get_origin(annotation) is tuple:

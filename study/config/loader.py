@@ -311,7 +311,9 @@ def _explain_errors(
                 else []
             )
         else:
-            explained = [] if details["type"] == "extra_forbidden" else [(*_explain_error(details), ())]
+            is_known = details["type"] == "extra_forbidden" and details["loc"][0] != "evaluate"
+            related = details["loc"][:1] if "evaluate" in details["loc"][:1] else ()
+            explained = [] if is_known else [(*_explain_error(details), related)]
         for key, shown, expected, related in explained:
             if key in reported:
                 continue
@@ -328,6 +330,8 @@ def _explain_error(error: ErrorDetails) -> tuple[str, str, str]:
         return key, "missing", "a value"
     if error["type"] == "value_error":
         expected = str(context["error"])
+    elif error["type"] == "extra_forbidden":
+        expected = "a key of [task], or split" if error["loc"][-2] == "task" else "label, metric and task"
     elif error["type"] in ("model_type", "dict_type"):
         expected = "a table of keys"
     elif error["type"] == "tuple_type":

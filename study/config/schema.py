@@ -4,6 +4,7 @@ The trainable defines the settings of the task, the model and the training, beca
 `search_spaces` defines the settings of the search and of the analysis. This module defines the rest.
 """
 
+import operator
 import os
 import re
 from itertools import count
@@ -15,6 +16,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, SerializeAsAny
 from search_spaces.search_settings import (
     AnalysisSettings,
     ConfirmSettings,
+    Metric,
     SearchSettings,
     Seed,
     check_distinct,
@@ -50,6 +52,13 @@ def _check_size(text: str | None) -> str | None:
     if text is not None:
         _parse_size(text)
     return text
+
+
+def _check_label(label: str) -> str:
+    """Return a label that is no name of a split; raise ValueError otherwise."""
+    if label in ("train", "dev", "test", "collections"):
+        raise ValueError
+    return label
 
 
 Text = Annotated[str, Field(min_length=1), expect("text of at least one character")]
@@ -134,6 +143,22 @@ class CacheSettings(Settings):
         return None if self.max_size is None else _parse_size(self.max_size)
 
 
+class EvaluatedCollection(Settings):
+    """A further collection on which the tested models are evaluated; a family of comparisons of its own."""
+
+    label: Annotated[
+        str,
+        Field(pattern=r"^[\w.+-][\w.+ -]{0,39}$"),
+        AfterValidator(_check_label),
+        expect("a name of at most 40 letters, digits and blanks, other than train, dev, test and collections"),
+    ]
+    """Name of the collection in tables."""
+    metric: Metric = "nDCG@10"
+    """Metric on this collection."""
+    task: SerializeAsAny[BaseTaskSettings]
+    """The collection and the candidates of its queries, with the keys of [task] and `split`."""
+
+
 class ExpectedSettings(Settings):
     """Expected results of a study file, with which readers and tests compare; they change nothing."""
 
@@ -178,6 +203,8 @@ class Study(Settings):
     search: SerializeAsAny[SearchSettings]
     confirm: ConfirmSettings = ConfirmSettings()
     analysis: SerializeAsAny[AnalysisSettings]
+    evaluate: Annotated[tuple[EvaluatedCollection, ...], Field(exclude_if=operator.not_)] = ()
+    """Further collections on which the tested models are evaluated, each a table [[evaluate]]."""
     tracking: TrackingSettings = TrackingSettings()
     resources: ResourceSettings = ResourceSettings()
     trial: TrialSettings = TrialSettings()

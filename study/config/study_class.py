@@ -1,15 +1,17 @@
 """Creates the study class of each trainable, with its sections and consistency checks."""
 
+import operator
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, create_model, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from search_spaces.search_settings import check_distinct, expect
 from search_spaces.study_type import DEFAULT_STUDY_TYPE, get_study_type
-from study.config.schema import Study
+from study.config.schema import EvaluatedCollection, Study
 from study.config.validation import find_config_errors
+from trainables.specs.run_spec import BaseTaskSettings
 from trainables.utils.plugins import LOADED
 from trainables.utils.registry import PLUGINS_HINT
 
@@ -58,7 +60,10 @@ def _make_study_class(trainable: str, plugins: tuple[str, ...]) -> type[Study]:
                 raise ValueError(f"also {form}, the baseline of {name}")
         return values
 
+    task: Any = study_type.collection or BaseTaskSettings
+    collection = create_model("EvaluatedCollection", __base__=EvaluatedCollection, task=(task, ...))
     fields: dict[str, Any] = {
+        "evaluate": (Annotated[tuple[collection, ...], Field(exclude_if=operator.not_)], ()),  # type: ignore[valid-type]
         "trainable": (Literal[trainable], trainable),
         "variants": (
             Annotated[

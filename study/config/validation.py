@@ -47,6 +47,7 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     yield from _find_compare_errors(study)
     yield from _find_search_errors(study)
     yield from _find_comparison_errors(study)
+    yield from _find_collection_errors(study)
     yield from study.study_type.check_study(study)
     yield from _find_optimisation_errors(study)
 
@@ -180,6 +181,19 @@ def _find_comparison_errors(study: Study) -> Iterator[ConfigError]:
         elif systems in seen:
             yield key, value, "each comparison once", ()
         seen.add(systems)
+
+
+def _find_collection_errors(study: Study) -> Iterator[ConfigError]:
+    labels = [each.label for each in study.evaluate]
+    if labels and study.study_type.collection is None:
+        yield (
+            "evaluate",
+            labels,
+            f"none, since studies of {study.trainable} have no further collections",
+            ("trainable",),
+        )
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        yield "evaluate.label", twice[0], "labels that differ", ("evaluate",)
 
 
 def _find_optimisation_errors(study: Study) -> Iterator[ConfigError]:

@@ -4,6 +4,7 @@ import json
 import pickle
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import ray
 
@@ -87,8 +88,10 @@ class StudyTrainable(RunTrainable):
         specification = self.trial.specification
         backend = get_trainable(specification).training_backend
         frame = backend.load_scored_pairs(self.trial, outcome.split)
-        columns = {name: frame[name].to_numpy() for name in frame}
-        scores = pd.DataFrame({"split": outcome.split, **columns, "score": outcome.scores})
+        tables = [_make_score_table(outcome.split, frame, outcome.scores)]
+        for label, values in outcome.collections.items():
+            tables.append(_make_score_table(label, backend.load_scored_pairs(self.trial, label), values))
+        scores = _join_score_tables(tables)
         name = f"{outcome.split}/{self.trial.metric}"
         summary: dict[str, Any] = {"state": "finished", name: outcome.metric}
         extra_metrics = backend.compute_extra_metrics(self.trial, outcome.scores, frame)
@@ -121,6 +124,19 @@ class StudyTrainable(RunTrainable):
         job = {"ray": {"job": ray.get_runtime_context().get_job_id()}} if ray.is_initialized() else {}
         versions = get_versions(self.trial)
         return {"versions": versions, "hardware": get_hardware(), "commit": self._commit, **job}
+
+
+def _make_score_table(split: str, frame: pd.DataFrame, scores: np.ndarray) -> pd.DataFrame:
+    columns = {name: frame[name].to_numpy() for name in frame}
+    return pd.DataFrame({"split": split, **columns, "score": scores})
+
+
+def _join_score_tables(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """Return all rows; a grade is missing where only another table has grades."""
+    if len(tables) == 1:
+        return tables[0]
+    joined = pd.concat(tables, ignore_index=True)
+    return joined.astype({"grade": "Int8"}) if "grade" in joined else joined
 
 
 def _get_gpu_place() -> GpuPlace:

@@ -16,6 +16,7 @@ from study.config.systems import (
     list_switch_comparisons,
     list_trained_scores,
 )
+from study.plan.collections import plan_collections, plan_families
 from study.plan.diff import list_changed_settings
 from study.plan.shared_training import list_shared_beginnings
 from trainables.utils.errors import UserError
@@ -32,7 +33,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     user works.
 
     Args:
-        study: the study, with a task without paths.
+        study: the study, with tasks without paths.
         model_digest: digest of the files of the model.
         data: description of the data, from `DataBackend.describe_data`. If None, the data is not known yet.
     """
@@ -46,6 +47,8 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     if switches := [list(pair) for pair in list_switch_comparisons(study)]:
         families.append({"name": "switch", "correction": study.analysis.correction, "comparisons": switches})
     families.append({"name": "sanity", "correction": study.analysis.correction, "comparisons": sanity})
+    if comparisons:
+        families += plan_families(study, comparisons)
     if study.analysis.dev_comparisons and comparisons:
         family = {"name": "variants on dev", "correction": study.analysis.correction, "comparisons": comparisons}
         families.append(family | {"split": "dev"})
@@ -78,6 +81,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
         "label_noise": study.task.describe_label_noise(),
         "first_stage": asdict(first_stage) if first_stage else None,
         "compared": _describe_compared(study, study.search.compare) if study.search.compare else None,
+        **({"collections": collections} if (collections := plan_collections(study)) else {}),
     }
 
 

@@ -13,7 +13,7 @@ from study.scheduling.used_plugins import list_plugins
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
 from trainables.specs.run_spec import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
-from trainables.specs.trial import TrialSpec
+from trainables.specs.trial import Collection, TrialSpec
 from trainables.utils.hashing import hash_json
 
 Role = Literal["baseline", "search", "confirm", "scorer"]
@@ -37,6 +37,7 @@ class ResolvedInputs(NamedTuple):
         vectors_path: path of the file of word vectors.
         model_label: name of the model for people.
         data_label: name of the data for people.
+        collections: further collections on which the tested models are evaluated.
     """
 
     fingerprint: str
@@ -48,6 +49,7 @@ class ResolvedInputs(NamedTuple):
     vectors_path: Path | None = None
     model_label: str = ""
     data_label: str = ""
+    collections: tuple[Collection, ...] = ()
 
 
 class PlannedConfiguration(NamedTuple):
@@ -177,6 +179,7 @@ class ConfigurationFactory:
             action=action,
             study=hash_json(str(self.study.folder)),
             fork_points=self.list_fork_points(run),
+            collections=self.resolved.collections if action == "test" and configuration.role != "scorer" else (),
         )
         return TrialRequest(trial, self.make_labels(configuration, run))
 

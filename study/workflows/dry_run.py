@@ -18,6 +18,7 @@ from study.execution.connect import get_cluster_address
 from study.execution.slots import check_cores, check_environment_variables, get_local_concurrency
 from study.folder.run_store import RunStore
 from study.plan.analysis_plan import build_plan, check_changes, check_folder
+from study.plan.collections import find_collections
 from study.plan.cost_estimate import START_AND_REPORT, Cost, estimate_cost_from_rates, estimate_cost_from_records
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
@@ -97,7 +98,8 @@ def build_preview(
         data.check_data(study, prepared)
         has_plan = (study.folder / PLAN_FILE).is_file()  # without one, the model need not be read
         digest = hash_model_files(path) if has_plan and path is not None else None
-        check_changes(study.model_copy(update={"task": prepared.settings}), digest, description)
+        if (portable := find_collections(study)) is not None:
+            check_changes(portable.model_copy(update={"task": prepared.settings}), digest, description)
     else:
         check_folder(study, study.folder)
     is_length_known = study.training.epochs is None and study.scorer_training.epochs is None

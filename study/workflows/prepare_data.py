@@ -5,6 +5,7 @@ from analysis.rendering.sections import build_data_section
 from records.data_statistics import DataStatistics
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
+from study.plan.collections import prepare_collections
 from study.utils.console import print_line
 from study.workflows.cleanup import clean_up_study
 from trainables.models.pretrained import check_model_settings, resolve_model_path
@@ -24,6 +25,7 @@ def prepare_study_data(study: Study) -> None:
     data.check_data(resolve_length(study, prepared), prepared)
     for line in data.summarize_data(study, prepared):
         print_line(line)
+    prepare_collections(study, print_line)
     if study.training.epochs is not None:
         print_line(describe_length(study, prepared))
     statistics = study.study_type.trainable.load_statistics(prepared)

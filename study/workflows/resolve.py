@@ -6,6 +6,7 @@ from pathlib import Path
 
 from study.config.schema import Study
 from study.config.training_length import describe_length, resolve_length
+from study.plan.collections import prepare_collections
 from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
@@ -36,6 +37,7 @@ def resolve_study(
         log(f"training.precision is fp32: the GPU ({gpu}) has no bf16, which needs compute capability 8.0")
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
+    study, collections = prepare_collections(study, log)
     if study.training.epochs is not None:
         log(describe_length(study, prepared))
     vectors = _find_word_vectors(study)
@@ -51,6 +53,7 @@ def resolve_study(
         vectors,
         get_model_label(study.model.name),
         study.task.describe_source(),
+        collections,
     )
     return study, inputs, prepared
 

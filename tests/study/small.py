@@ -17,6 +17,7 @@ from study.tracking import Tracking
 from tests.trainables.small import BATCH_SIZE, FROZEN, TRAINING, World
 from trainables.models import pretrained as weights
 from trainables.specs import environment
+from trainables.specs.trial import Collection
 
 BATCHES = 6
 SETTINGS: dict[str, Any] = {
@@ -40,10 +41,11 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
     return get_study_class().model_validate({**made, "cache": {"folder": str(folder), **changes.get("cache", {})}})
 
 
-def scheduler(world: World, made: Study) -> StudyScheduler:
+def scheduler(world: World, made: Study, collections: tuple[Collection, ...] = ()) -> StudyScheduler:
     """Its scheduler."""
     digest, there = weights.hash_model_files(world.bert), environment.detect_environment()
-    resolved = ResolvedInputs(world.prepared.fingerprint, digest, world.bert, there, world.prepared.domains)
+    data = world.prepared
+    resolved = ResolvedInputs(data.fingerprint, digest, world.bert, there, data.domains, collections=collections)
     return StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainables.data.store import PreparedDataset
-from trainables.data.tasks import SPLITS
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.text_overlap import SplitTexts
 from trainables.utils.checksums import is_intact
@@ -118,7 +117,7 @@ class RankingDataset(PreparedDataset):
 
     def _group_texts(self) -> dict[str, SplitTexts]:
         texts, groups = self.read_queries().set_index("query_id")["text"], {}
-        for split in SPLITS:
+        for split in self.settings.splits:
             names = self.read_query_ids(split)
             groups[split] = SplitTexts(texts.loc[names].tolist(), names)
         return groups

@@ -212,7 +212,7 @@ def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str
             ids[qrel.split].add(qrel.query_id)
     order = sorted(set().union(*ids.values()), key=lambda name: hashlib.sha256(name.encode()).digest())
     chosen = {}
-    for split in SPLITS:
+    for split in settings.splits:
         names = [name for name in order if name in ids[split]]
         if not names:
             expected = f"one, with task.relevant_from = {smallest[split]}"
@@ -224,7 +224,7 @@ def select_queries(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str
 def _count_queries_without_relevant(settings: RankerTaskSettings, dataset: IRDataset) -> dict[str, int]:
     """Return the numbers of judged queries that sampled candidates leave out, by reason, without those that are 0."""
     counts = {}
-    for split in SPLITS:
+    for split in settings.splits:
         own = [qrel for qrel in dataset.qrels if qrel.split == split and not settings.is_retrieved(split)]
         relevant = {qrel.query_id for qrel in own if qrel.grade >= settings.get_relevant_from(split)}
         counts[f"{split} query without a relevant document"] = len({qrel.query_id for qrel in own} - relevant)
@@ -251,27 +251,27 @@ def _sample_and_write(
     run = read_candidates_run(settings, report)
     tables, counts, qrels = dict[str, pd.DataFrame](), dict[str, Mapping[str, float]](), list[pd.DataFrame]()
     try:
-        sampler.check_pools({split: chosen[split] for split in SPLITS if not settings.is_retrieved(split)})
-        for split in filter(settings.is_retrieved, SPLITS):  # before training is sampled: a run may be a wrong one
+        sampler.check_pools({split: chosen[split] for split in chosen if not settings.is_retrieved(split)})
+        for split in filter(settings.is_retrieved, chosen):  # before training is sampled: a run may be a wrong one
             rankings = run if settings.candidates_run else sampler.retrieve_split(split, chosen[split])
             found = build_retrieved_split(split, chosen[split], rankings, dataset, settings)
             tables[split], counts[split] = found.candidates, found.counts
             qrels.append(found.qrels)
-        for split in (split for split in SPLITS if split not in tables):
+        for split in (split for split in chosen if split not in tables):
             tables[split], counts[split] = sampler.sample_split(split, chosen[split])
     except UserError:
         shutil.rmtree(work_folder, ignore_errors=True)  # corrected settings need other parts
         raise
-    candidates = pd.concat([tables[split] for split in SPLITS], ignore_index=True)
+    candidates = pd.concat([tables[split] for split in chosen], ignore_index=True)
     used = set(candidates["document_id"])
-    queries = dict.fromkeys(name for split in SPLITS for name in chosen[split])
+    queries = dict.fromkeys(name for names in chosen.values() for name in names)
     meta = {
         "format": FORMAT,
         "fingerprint": prepared.fingerprint,
         "settings": prepared.settings.model_dump(mode="json", exclude=_MODEL_SETTINGS),
         "documents": len(dataset.documents),
         "skipped": dataset.skipped | _count_queries_without_relevant(settings, dataset),
-        "splits": {split: counts[split] for split in SPLITS},
+        "splits": {split: counts[split] for split in chosen},
     }
     with write_folder_with_checksums(prepared.folder) as draft:
         texts = [(name, dataset.queries[name]) for name in queries]

@@ -8,12 +8,11 @@ import pandas as pd
 
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
-from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.cache import Action, ensure_difficulties, get_difficulty_path, write_difficulties
 from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
 from trainables.models.cross_encoder import CrossEncoder
-from trainables.rankers.ranker_run import RankerData, RankerRun
+from trainables.rankers.ranker_run import RankerData, RankerRun, open_dataset
 from trainables.rankers.ranker_trainer import RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.plugin import ActiveRun, PrecomputeProgress, Throughput
@@ -38,6 +37,8 @@ def precompute(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> 
     if trial.specification.system == "cross-encoder":
         data = RankerData(trial)
         yield from data.precompute(on_wait)
+        for collection in trial.collections:
+            yield from RankerData(trial, collection).precompute(on_wait)
         if trial.action == "train":
             ensure_difficulties(trial, data.prepared, on_wait)
 
@@ -50,9 +51,12 @@ def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
 
 
 def load_scored_pairs(trial: TrialSpec, split: str) -> pd.DataFrame:
-    """Return the documents that the scores of a split are of, see `RankingDataset.read_evaluated`."""
-    task, fingerprint = as_ranker_spec(trial.specification).task, trial.specification.data
-    return RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, task).read_evaluated(split)
+    """Return the documents that the scores of a split, or of a collection, are of.
+
+    See `RankingDataset.read_evaluated`.
+    """
+    collection = next((each for each in trial.collections if each.label == split), None)
+    return open_dataset(trial, collection).read_evaluated("test" if collection else split)
 
 
 def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFrame) -> dict[str, float]:
@@ -103,14 +107,22 @@ class _ReferenceRankingRun:
         """Return the result of the ranking."""
         start, split = time.monotonic(), "dev" if self._trial.action == "train" else "test"
         data = RankerData(self._trial)
-        column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
-        evaluated = data.get_evaluated(split)
-        scores = evaluated.add_missed(data.prepared.read_candidates(split)[column].to_numpy(dtype=float))
-        value = evaluated.compute_metric(self._trial.metric, scores)
-        return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], round(time.monotonic() - start, 3))
+        scores = _read_reference_scores(data, split)
+        others = {
+            each.label: _read_reference_scores(RankerData(self._trial, each), "test")
+            for each in self._trial.collections
+        }
+        value = data.get_evaluated(split).compute_metric(self._trial.metric, scores)
+        seconds = round(time.monotonic() - start, 3)
+        return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], seconds, others)
 
     def close(self) -> None:
         """Do nothing, since no lease is held."""
+
+
+def _read_reference_scores(data: RankerData, split: str) -> np.ndarray:
+    column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
+    return data.get_evaluated(split).add_missed(data.prepared.read_candidates(split)[column].to_numpy(dtype=float))
 
 
 class _DifficultyModelRun(RankerRun):

@@ -42,12 +42,17 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
 
     Raises:
         UserError: if a weak label is missing although a variant needs it (also that of a relevant document, if the task
-            has label noise), the task has no dialogue turns to count, or the splits share more queries than the study
-            allows.
+            has label noise), the task has no dialogue turns to count, the splits share more queries than the study
+            allows, or a further collection has special tokens that the task lacks.
     """
     default, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
     check_overlaps(prepared.find_overlaps(), default if allowed is None else allowed)
     _check_sampler_scores(study, prepared)
+    tokens = get_task(study.task.name).list_added_tokens(study.task)
+    for each in study.evaluate:
+        if unknown := {*get_task(each.task.name).list_added_tokens(each.task)} - {*tokens}:
+            found = f"texts with the token {min(unknown)}, which training does not show"
+            raise UserError(f"evaluate, {each.label}: task.separators", found, "false")
     asked = study.curriculum.score if study.curriculum.variants else ()
     if "turns" in asked and not get_task(study.task.name).is_dialogue:
         expected = "another score, or a task of dialogues: these queries have one turn each"

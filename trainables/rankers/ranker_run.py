@@ -21,7 +21,8 @@ from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_nois
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import as_ranker_spec
-from trainables.specs.trial import TrialSpec
+from trainables.specs.ranking_task import CollectionSettings
+from trainables.specs.trial import Collection, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.runner import BaseRun
 from trainables.utils.arrays import Ints
@@ -32,15 +33,33 @@ _MAX_RETRIEVED_TOKENS = 4_000_000
 """Tokens of a task up to which the outputs of the frozen layers are stored for retrieved candidates too."""
 
 
-class RankerData(EncoderInputs):
-    """Prepared task of a run: pairs by split, and their batches."""
+def open_dataset(trial: TrialSpec, collection: Collection | None = None) -> RankingDataset:
+    """Return the prepared data of a trial, or those of one of its collections."""
+    folder = trial.cache / "prepared"
+    if collection is None:
+        fingerprint = trial.specification.data
+        return RankingDataset(fingerprint, folder / fingerprint, as_ranker_spec(trial.specification).task)
+    settings = CollectionSettings.model_validate(collection.task)
+    return RankingDataset(collection.data, folder / collection.data, settings)
 
-    def __init__(self, trial: TrialSpec) -> None:
+
+class RankerData(EncoderInputs):
+    """Prepared task of a run, or a further collection: pairs by split, and their batches.
+
+    Args:
+        trial: the trial.
+        collection: one of its collections. If None, the data that the run is trained on.
+    """
+
+    def __init__(self, trial: TrialSpec, collection: Collection | None = None) -> None:
         super().__init__(trial)
         self._specification = as_ranker_spec(trial.specification)
-        settings, fingerprint = self._specification.task, self._specification.data
-        self.prepared = RankingDataset(fingerprint, trial.cache / "prepared" / fingerprint, settings)
+        self.prepared = open_dataset(trial, collection)
         self._evaluated: dict[str, EvaluatedDocuments] = {}
+
+    @property
+    def _fingerprint(self) -> str:
+        return self.prepared.fingerprint
 
     @cached_property
     def tokens(self) -> PairTokens:
@@ -142,6 +161,15 @@ class RankerRun(BaseRun):
     def _compute_scores(self, split: str) -> np.ndarray:
         precision = self._training.get_scoring_precision(split)
         return self.trainer.score_pairs(self.data.select_pairs(split), precision)
+
+    def _score_collections(self) -> dict[str, np.ndarray]:
+        precision, found = self._training.get_scoring_precision("test"), dict[str, np.ndarray]()
+        for collection in self.trial.collections:
+            data = RankerData(self.trial, collection)
+            scores = self.trainer.score_pairs(data.select_pairs("test"), precision, data)
+            self._check_finite(collection.label, scores)
+            found[collection.label] = data.get_evaluated("test").add_missed(scores)
+        return found
 
     def _add_missed(self, split: str, scores: np.ndarray) -> np.ndarray:
         return self.data.get_evaluated(split).add_missed(scores)

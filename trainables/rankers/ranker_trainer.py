@@ -137,28 +137,32 @@ class RankerTrainer(Trainer):
             parts.append(self.backpropagate(loss))
         return parts
 
-    def score_pairs(self, pairs: Pairs, precision: Precision | None = None) -> np.ndarray:
+    def score_pairs(
+        self, pairs: Pairs, precision: Precision | None = None, source: TokenSource | None = None
+    ) -> np.ndarray:
         """Return the score that ranks every pair, a float64 array of shape (pairs,).
 
         It is logit(relevant) - logit(not relevant), or logit(relevant) if the model's `ranking_score` says so. A model
-        with one logit ranks by it. Without a precision, it is that of the test split.
+        with one logit ranks by it. Without a precision, it is that of the test split; without a source, the trainer's.
         """
         rows = pairs.first_row + np.arange(len(pairs.relevant))
         if self.model.ranking_score == "difference":
-            return self.compute_log_odds(rows, precision)
-        logits: np.ndarray = self._compute_logits(rows, precision)[-1]
+            return self.compute_log_odds(rows, precision, source)
+        logits: np.ndarray = self._compute_logits(rows, precision, source)[-1]
         return logits
 
-    def compute_log_odds(self, rows: Ints, precision: Precision | None = None) -> np.ndarray:
+    def compute_log_odds(
+        self, rows: Ints, precision: Precision | None = None, source: TokenSource | None = None
+    ) -> np.ndarray:
         """Return logit(relevant) - logit(not relevant) of the pairs with these numbers, or their only logit."""
-        logits = self._compute_logits(rows, precision)
+        logits = self._compute_logits(rows, precision, source)
         log_odds: np.ndarray = logits[0] if len(logits) == 1 else logits[1] - logits[0]
         return log_odds
 
-    def _compute_logits(self, rows: Ints, precision: Precision | None) -> np.ndarray:
+    def _compute_logits(self, rows: Ints, precision: Precision | None, source: TokenSource | None) -> np.ndarray:
         """Return the logits of the pairs with these numbers, float64 of shape (outputs, rows)."""
-        logits = np.empty((self.model.outputs, len(rows)))
+        logits, source = np.empty((self.model.outputs, len(rows))), source or self.source
         with prepare_for_scoring(self.model, precision or self.settings.evaluation_precision):
-            for places in split_into_micro_batches(self.source.lengths[rows], self._tokens_at_once):
-                logits[:, places] = self.model(self.source.read(rows[places])).double().cpu().numpy().T
+            for places in split_into_micro_batches(source.lengths[rows], self._tokens_at_once):
+                logits[:, places] = self.model(source.read(rows[places])).double().cpu().numpy().T
         return logits

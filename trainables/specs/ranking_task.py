@@ -1,8 +1,8 @@
 """Settings of a ranking task: its collection, its candidates and its negative samplers."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from trainables.specs.run_spec import BaseTaskSettings
 from trainables.specs.samplers import SAMPLERS
@@ -107,6 +107,9 @@ class EvaluationSamplerSettings(Settings):
 
 class RankerTaskSettings(BaseTaskSettings):
     """Settings of the collection and of its candidates."""
+
+    splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
+    """Splits that are prepared."""
 
     name: str = "docstrings"
     """Name of the task, or irds:ID for a dataset of ir_datasets."""
@@ -223,6 +226,11 @@ class RankerTaskSettings(BaseTaskSettings):
         return split != "train" and self.retrieval_depth is not None
 
     @property
+    def allows_missing_texts(self) -> bool:
+        """True if judged documents need a text only where a run retrieved them."""
+        return bool(self.candidates_run) and "train" not in self.splits
+
+    @property
     def searches_collection(self) -> bool:
         """True if the evaluation sampler retrieves the candidates from the whole collection."""
         is_searched = not self.candidates_run and self.evaluation_sampler.name != "given"
@@ -286,3 +294,25 @@ class RankerTaskSettings(BaseTaskSettings):
             ('task.train_negatives', 'task.candidates')
         """
         return "task.train_negatives" if split == "train" and self.train_negatives else "task.candidates"
+
+
+class CollectionSettings(RankerTaskSettings):
+    """Settings of a collection that trained rankers are evaluated on, and none is trained on."""
+
+    splits: ClassVar[tuple[str, ...]] = ("test",)
+
+    name: str
+    split: Annotated[str, Field(pattern=r"^[\w.-]+$")] = "test"
+    """Queries that are evaluated: those of qrels/NAME.tsv in a folder of BEIR, else the test split."""
+
+    @model_validator(mode="after")
+    def _check_is_evaluated(self) -> Self:
+        fields = type(self).model_fields
+        if unused := [name for name in _OF_TRAINING if getattr(self, name) != fields[name].default]:
+            raise ValueError(f"no {unused[0]}, since nothing is trained on a collection that is only evaluated")
+        if self.split != "test" and self.name != "beir":
+            raise ValueError(f'split = "test" with the task {self.name}')
+        return self
+
+
+_OF_TRAINING = ("train_queries", "dev_queries", "train_negatives", "teacher", "label_noise")

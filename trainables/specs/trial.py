@@ -14,6 +14,17 @@ from trainables.utils.errors import MachineError, UserError
 from trainables.utils.plugins import find_changed_plugins, load_plugins
 
 
+class Collection(Settings):
+    """Prepared data that trained models are evaluated on, in addition to the test split."""
+
+    label: str
+    data: str
+    """Fingerprint of the prepared data."""
+    metric: str
+    task: dict[str, Any]
+    """Settings of the data without paths."""
+
+
 class TrialSpec(Settings):
     """Specification of a trial: train one run, or evaluate it on the test split."""
 
@@ -36,6 +47,8 @@ class TrialSpec(Settings):
     """True if this is a scoring run, which saves the difficulty score of every query."""
     plugins: tuple[str, ...] = ()
     """Plug-ins of the study, which a process that reads the trial imports."""
+    collections: tuple[Collection, ...] = ()
+    """Further data that the trained weights are evaluated on."""
     fork_points: tuple[int, ...] = ()
     """Instances after which other runs may fork; checkpoints of smoothed segments are saved there."""
 
@@ -76,5 +89,6 @@ class TrialResult(NamedTuple):
     checkpoints_reused: list[str]
     damaged: list[str]  # one line for each damaged file that was removed and recomputed
     seconds: float
+    collections: dict[str, np.ndarray] = {}  # noqa: RUF012  # label -> scores of a further collection, (pairs,)
     texts: int = 0  # number of texts of all splits that the model reads; 0 if unknown
     texts_truncated: int = 0  # number of these texts that were cut to the max_length of the model

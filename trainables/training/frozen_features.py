@@ -234,6 +234,11 @@ class EncoderInputs(ABC):
         self._trial = trial
 
     @property
+    def _fingerprint(self) -> str:
+        """Fingerprint of the data."""
+        return self._trial.specification.data
+
+    @property
     @abstractmethod
     def tokens(self) -> TokenizedTexts:
         """Token ids of all texts; they are made if they do not exist."""
@@ -279,7 +284,7 @@ class EncoderInputs(ABC):
         specification, model = self._trial.specification, require(self._trial.specification.model)
         settings = [model.name, model.max_length, model.frozen_layers]
         environment = require(specification.environment).model_dump(mode="json")
-        identity = [specification.data, *settings, environment, require(specification.training).threads]
+        identity = [self._fingerprint, *settings, environment, require(specification.training).threads]
         folder = self._trial.cache / "features" / hash_json(identity)
         return FrozenFeatures(folder, self.tokens, self._count_stored())
 

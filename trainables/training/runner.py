@@ -61,6 +61,10 @@ class BaseRun(ABC):
     def _compute_scores(self, split: str) -> np.ndarray:
         """Return the scores of the present model on a split, shape (pairs,)."""
 
+    def _score_collections(self) -> dict[str, np.ndarray]:
+        """Return the scores on each further collection of the trial, by its label. By default there is none."""
+        return {}
+
     def _add_missed(self, split: str, scores: np.ndarray) -> np.ndarray:
         """Return the scores of all evaluated pairs, -inf for those that the model does not score. By default, none."""
         return scores
@@ -144,13 +148,15 @@ class BaseRun(ABC):
 
     def _compute_finite_scores(self, split: str) -> np.ndarray:
         scores = self._compute_scores(split)
-        n_invalid = np.count_nonzero(~np.isfinite(scores))
-        if n_invalid:
+        self._check_finite(split, scores)
+        return self._add_missed(split, scores)
+
+    def _check_finite(self, name: str, scores: np.ndarray) -> None:
+        if n_invalid := np.count_nonzero(~np.isfinite(scores)):
             seen = self.trainer.instances_seen
             raise FloatingPointError(
-                f"{n_invalid} of {len(scores)} {split} scores are not finite after {seen} instances"
+                f"{n_invalid} of {len(scores)} {name} scores are not finite after {seen} instances"
             )
-        return self._add_missed(split, scores)
 
     def _make_result(self) -> TrialResult:
         split = "dev" if self.trial.action == "train" else "test"
@@ -172,6 +178,7 @@ class BaseRun(ABC):
             instances_reused=self._resumable.instances_reused,
             checkpoints_reused=self._resumable.reused_keys,
             damaged=self._resumable.damage_messages,
+            collections=self._score_collections() if split == "test" else {},
             seconds=round(time.monotonic() - self._start_time, 3),
             texts=len(self.data.tokens),
             texts_truncated=self.data.tokens.n_truncated,

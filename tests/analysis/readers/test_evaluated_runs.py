@@ -142,7 +142,26 @@ FILES = st.text("xyz=/. ", min_size=1).map(str.strip).filter(bool)
 @given(st.dictionaries(NAMES, st.lists(FILES, min_size=1), min_size=1))
 def test_arguments_are_names_and_files(runs: dict[str, list[str]]) -> None:
     parsed = parse_runs(f"{name}={','.join(files)}" for name, files in runs.items())
-    assert parsed == {name: [Path(file) for file in files] for name, files in runs.items()}
+    assert parsed == {name: dict(enumerate(map(Path, files), 1)) for name, files in runs.items()}
+
+
+def test_a_pattern_pairs_files_by_the_number_of_the_seed(tmp_path: Path) -> None:
+    qrels, runs = write_qrels(tmp_path), write_runs(tmp_path)
+    for name, seeds in {"a": (2, 10), "b": (10, 3, 2)}.items():
+        for seed in seeds:
+            (tmp_path / f"{name}-{seed}.run").write_text(runs["bm25"][0].read_text())
+    (tmp_path / "b-best.run").write_text("no run")
+    parsed = parse_runs([f"a={tmp_path}/a-*.run", f"b={tmp_path}/b-*.run"])
+    assert {name: list(files) for name, files in parsed.items()} == {"a": [10, 2], "b": [10, 2, 3]}
+    frame = read_runs(qrels, parsed, "AP")
+    assert {name: {*own["seed"]} for name, own in frame.groupby("system")} == {"a": {2, 10}, "b": {2, 3, 10}}
+    (tmp_path / "a-02.run").write_text("")
+    for pattern, message in (
+        (f"{tmp_path}/a-*.run", "one file for each seed"),
+        ("nowhere/*.run", "a pattern of files"),
+    ):
+        with pytest.raises(UserError, match=message):
+            parse_runs([f"a={pattern}"])
 
 
 def test_python_takes_one_file_or_several_and_refuses_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Frames of PyTerrier's experiments are tables of scores."""
+"""Frames of PyTerrier's experiments, and models by tasks, are tables of scores."""
 
 import os
 from pathlib import Path
@@ -38,6 +38,32 @@ def test_an_experiment_of_pyterrier_is_a_table(tmp_path: Path, name: str, metric
     assert {key: own.tolist() for key, own in table.values.items()} == {
         key: own.tolist() for key, own in expected.values.items()
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "task_name,one,two\nT1,.5,.6\nT2,,.7\n",
+        "model,T1,T2\none,.5,\ntwo,.6,.7\n",
+        "model_name,task_name,score\none,T1,.5\ntwo,T1,.6\ntwo,T2,.7\n",
+    ],
+)
+def test_a_table_of_models_by_tasks_has_tasks_as_queries(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text(text)
+    frame = read_score_file(file)
+    found = {(row.system, row.query): row.value for row in frame.itertuples()}
+    assert found == {("one", "T1"): 0.5, ("two", "T1"): 0.6, ("two", "T2"): 0.7}
+
+
+def test_seeds_of_models_by_tasks_are_kept_and_texts_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("system,seed,T1,T2\none,1,.5,.4\none,2,.6,.3\n")
+    frame = read_score_file(file)
+    assert {(row.seed, row.query): row.value for row in frame.itertuples()}[2, "T2"] == 0.3
+    file.write_text("model,T1,licence\none,.5,free\n")
+    with pytest.raises(UserError, match=r"the column licence, which has texts; expected a column value, or a table"):
+        read_score_file(file)
 
 
 @pytest.mark.parametrize("form", ["tabs", "semicolons", "index"])

@@ -4,16 +4,16 @@ from pathlib import Path
 
 from trainables.data.files import readers
 from trainables.data.files.candidates_run import select_needed_ids
-from trainables.data.tasks import SPLITS, IRDataset, Task
+from trainables.data.tasks import IRDataset, Task
 from trainables.data.tasks.dataset_builder import DatasetBuilder, parse_grade
-from trainables.specs.ranking_task import RankerTaskSettings
+from trainables.specs.ranking_task import CollectionSettings, RankerTaskSettings
 
 DEV_FILE = "qrels/dev.tsv"
-FILES = ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", DEV_FILE, "qrels/test.tsv")
+TEXT_FILES = ("corpus.jsonl", "queries.jsonl")
 
 
 def read_dataset(settings: RankerTaskSettings) -> IRDataset:
-    """Read the corpus, the queries and the qrels of all three splits.
+    """Read the corpus, the queries and the qrels of all three splits, or of the one that is evaluated.
 
     Many published collections have no development set. `settings.dev_share` then says which part of the training
     queries it is.
@@ -27,7 +27,7 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
     """
     corpus, queries, *qrels = _find_files(settings)
     columns = ("query-id", "corpus-id", "score")
-    splits = [split for split in SPLITS if split != "dev" or settings.dev_share is None]
+    splits = [split for split in settings.splits if split != "dev" or settings.dev_share is None]
     judged = {
         split: list(readers.read_csv_rows(path, columns, "\t")) for split, path in zip(splits, qrels, strict=True)
     }
@@ -56,7 +56,9 @@ def read_dataset(settings: RankerTaskSettings) -> IRDataset:
 
 
 def _find_files(settings: RankerTaskSettings) -> list[Path]:
-    return readers.find_files(settings, *FILES, dev=DEV_FILE)
+    if isinstance(settings, CollectionSettings):
+        return readers.find_files(settings, *TEXT_FILES, f"qrels/{settings.split}.tsv")
+    return readers.find_files(settings, *TEXT_FILES, "qrels/train.tsv", DEV_FILE, "qrels/test.tsv", dev=DEV_FILE)
 
 
 TASK = Task(read_dataset, readers.make_source_version(_find_files), "all", reads_dev_share=True)
