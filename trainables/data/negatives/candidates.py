@@ -14,6 +14,7 @@ import numpy as np
 from trainables.data.negatives.negative_sampler import Query, open_sampler
 from trainables.data.negatives.selection import (
     MAX_LABEL,
+    exclude_near,
     find_nearest,
     sample_negatives,
     scale_global_max,
@@ -22,6 +23,7 @@ from trainables.data.negatives.selection import (
 from trainables.specs.ranking_task import SamplerSettings
 from trainables.utils.arrays import Bools, Floats, Ints
 from trainables.utils.checksums import verify_file, write_with_checksum
+from trainables.utils.errors import UserError
 from trainables.utils.random import make_generator
 
 QUERIES_PER_PART = 500
@@ -77,6 +79,7 @@ def sample_part(
 
     Raises:
         PoolError: If the pool is too small.
+        UserError: If the margin of the sampler leaves too few documents.
     """
     lengths = np.array([len(item.relevant) + item.n_negatives for item in items], dtype=np.int64)
     size, ends, kind = int(lengths.sum()), np.cumsum(lengths), index.settings.weak_label
@@ -89,8 +92,9 @@ def sample_part(
     )
     for item, end, (order, raw) in zip(items, ends.tolist(), rankings, strict=True):
         bm25_row = next(bm25_rankings).raw if bm25_rankings is not None else raw if bm25_index is not None else None
+        excluded = _exclude(item, raw, index.settings.margin)
         negatives = sample_negatives(
-            item.query.id, order, item.excluded, item.n_negatives, index.settings.protocol.paper_code
+            item.query.id, order, excluded, item.n_negatives, index.settings.protocol.paper_code
         )
         first = end - item.n_negatives
         rows, nearest = slice(first - len(item.relevant), end), slice(first, first + negatives.n_found)
@@ -105,6 +109,19 @@ def sample_part(
         else:
             sampled.basis[nearest] = (sampled.scores if kind == "score" else sampled.bm25)[nearest]
     _write_part(file, sampled)
+
+
+def _exclude(item: QueryToSample, scores: Floats, margin: float | None) -> Ints:
+    """Return the positions of what must not be sampled for a query.
+
+    Raises:
+        UserError: If the margin leaves too few documents.
+    """
+    excluded = exclude_near(item.excluded, scores, item.relevant, margin)
+    if margin is not None and (left := len(scores) - len(excluded)) < item.n_negatives:
+        found = f"{margin:g}, which leaves {left} documents for query {item.query.id!r}"
+        raise UserError("task.sampler.margin", found, f"a margin with {item.n_negatives} negatives for every query")
+    return excluded
 
 
 class RetrievedCandidates(NamedTuple):

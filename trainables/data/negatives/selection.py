@@ -55,6 +55,27 @@ def sample_negatives(query_id: str, order: Floats, excluded: Ints, n: int, repla
     return Negatives(np.concatenate([near, np.array(drawn, dtype=np.int64)]), len(near))
 
 
+def exclude_near(excluded: Ints, scores: Floats, relevant: Ints, margin: float | None) -> Ints:
+    """Return the excluded documents, and those that score nearly as high as the relevant ones or higher.
+
+    Such a negative is often a relevant document without a label (Moreira et al. 2024, NV-Retriever).
+
+    Args:
+        excluded: Positions of the documents that must not be sampled.
+        scores: Scores of all documents, shape (documents,).
+        relevant: Positions of the relevant documents, at least one; the lowest of their scores counts.
+        margin: Share of that score by which a negative must be below it. If None, every document may be sampled.
+
+    Example:
+        >>> exclude_near(np.array([0]), np.array([0.8, 0.9, 0.79, 0.7]), relevant=np.array([0]), margin=0.05).tolist()
+        [0, 1, 2]
+    """
+    if margin is None:
+        return excluded
+    lowest = float(scores[relevant].min())
+    return np.union1d(excluded, np.flatnonzero(scores > lowest - margin * abs(lowest)))
+
+
 def find_nearest(order: Floats, n: int) -> Ints:
     """Return the positions of the n largest positive values, largest first. Equal values keep their order.
 
