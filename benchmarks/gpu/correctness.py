@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from trainables.models.dropout import NO_DROPOUT
 from trainables.rankers.ranker_trainer import RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerModelSettings
+from trainables.training import graphs
 
 _TOLERANCES = {"fp32": (1e-4, 1e-3), "bf16": (0.1, 0.1)}
 """Precision -> largest differences of scores and of gradients, as shares of the largest value."""
@@ -47,6 +49,11 @@ def run(place: Place) -> Iterator[Row]:
         pooling = _POOLINGS[number % len(_POOLINGS)]
         first, second = (hash_training(few, loss, pooling) for _ in range(2))
         yield confirmed(f"the same bits twice: {loss}, pooling {pooling}", first == second)
+    n_pairs = (16 if place.is_real else 4) * contenders.BATCH_SIZE
+    many = models.make_pairs(tiny, models.draw_lengths("question pairs", n_pairs, 40))
+    for pooling in ("cls", "mean"):
+        hashes = [hash_training(many, "lce", pooling, most_graphs) for most_graphs in (graphs.MOST_GRAPHS, 0)]
+        yield confirmed(f"the bits of a CUDA graph are those of its step: pooling {pooling}", hashes[0] == hashes[1])
     yield measured("waits of 2 steps and an evaluation", [count_waits(few)], "", "of torch.cuda.set_sync_debug_mode")
 
 
@@ -120,18 +127,20 @@ def _in_errors(values: Tensor, deviation: float) -> float:
     return abs(float(values.mean())) / (deviation / values.numel() ** 0.5)
 
 
-def make_trainer(pairs: PairList, loss: str, pooling: str) -> RankerTrainer:
+def make_trainer(pairs: PairList, loss: str, pooling: str, cuda_graphs: bool = False) -> RankerTrainer:
     """A trainer in bf16 with dropout, of a model with this pooling and the outputs of the loss."""
-    usual = contenders.own_trainer(pairs, "bf16", device="cuda")
+    usual = contenders.own_trainer(pairs, "bf16", device="cuda", cuda_graphs=cuda_graphs)
     settings = RankerModelSettings.model_validate({"pooling": pooling})
     model = CrossEncoder(pairs.path, settings, usual.seed, outputs=LOSSES[loss].outputs)
     return RankerTrainer(model.to("cuda"), usual.settings, usual.seed, pairs)
 
 
-def hash_training(pairs: PairList, loss: str, pooling: str) -> str:
-    """Hash of the weights after two steps."""
-    trainer = make_trainer(pairs, loss, pooling)
-    trainer.train(Segment(0, len(pairs.texts), LabelSmoothing(loss=loss)), len(pairs.texts), contenders.label(pairs))
+def hash_training(pairs: PairList, loss: str, pooling: str, most_graphs: int | None = None) -> str:
+    """Hash of the weights after an epoch; with a number of CUDA graphs, batches are filled up for them."""
+    trainer = make_trainer(pairs, loss, pooling, cuda_graphs=most_graphs is not None)
+    segment = Segment(0, len(pairs.texts), LabelSmoothing(loss=loss))
+    with patch.object(graphs, "MOST_GRAPHS", most_graphs):
+        trainer.train(segment, segment.stop, contenders.label(pairs))
     return trainer.hash_weights()
 
 

@@ -60,7 +60,8 @@ class Part(NamedTuple):
 
 PARTS = {
     "correctness": Part(
-        "scores and gradients against float64 with fresh inputs, masks of dropout, all losses and poolings twice", 3
+        "scores and gradients against float64 with fresh inputs, masks of dropout, losses twice, CUDA graphs",
+        3,
     ),
     "throughput": Part("the matmul peak, training and evaluation next to sentence-transformers' trainer", 8),
     "profile": Part("kernels and waits of a step, and the share of the time in which the GPU is busy", 2),

@@ -66,7 +66,10 @@ def run(place: Place) -> Iterator[Row]:
 def list_measures(pairs: PairList, batch_size: int) -> dict[str, dict[str, Measure]]:
     """Return the measures by work and contender; the first is this engine's."""
     settings = {"precision": "bf16", "evaluation_precision": "bf16"}
-    training = {"this engine": contenders.own(pairs, device="cuda", **settings, batch_size=batch_size)}
+    training = {
+        f"this engine{name}": contenders.own(pairs, device="cuda", **settings, batch_size=batch_size, cuda_graphs=is_on)
+        for name, is_on in (("", False), (" with CUDA graphs", True))
+    }
     if batch_size == contenders.BATCH_SIZE and all(map(find_spec, _RIVAL_PACKAGES)):
         training["CrossEncoderTrainer"] = contenders.cross_encoder_trainer(pairs, "bf16", "cuda")
     evaluation = {"this engine": partial(measure_own_evaluation, pairs, settings)}
@@ -100,7 +103,7 @@ def track(measure: Measure, name: str, memory: dict[str, int]) -> float:
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    torch.use_deterministic_algorithms(name == "this engine")
+    torch.use_deterministic_algorithms(name.startswith("this engine"))
     try:
         return measure()
     finally:

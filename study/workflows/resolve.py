@@ -10,10 +10,16 @@ from study.plan.collections import prepare_collections
 from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
-from trainables.models.pretrained import check_model_settings, hash_model_files, resolve_model_path
+from trainables.models.pretrained import (
+    check_model_settings,
+    hash_model_files,
+    read_architecture,
+    resolve_model_path,
+)
 from trainables.specs.environment import DeviceType, detect_environment, resolve_precision
 from trainables.specs.plugin import PreparedData
 from trainables.specs.run_spec import BaseTrainingSettings, Environment
+from trainables.utils.errors import UserError
 
 
 def resolve_study(
@@ -35,6 +41,8 @@ def resolve_study(
     if environment.device_type == "cuda" and (study.training.precision, training.precision) == ("auto", "fp32"):
         gpu = environment.device.removeprefix("cuda:")
         log(f"training.precision is fp32: the GPU ({gpu}) has no bf16, which needs compute capability 8.0")
+    if training.cuda_graphs and read_architecture(path).padding_mask is not None:
+        raise UserError("training.cuda_graphs", "true", f"false: the layers of {study.model.name} run padded")
     study = study.model_copy(update={"training": training})
     prepared = study.study_type.trainable.data_backend.prepare_data(study.task, study.cache_folder, log)
     study, collections = prepare_collections(study, log)

@@ -28,6 +28,8 @@ class Case(NamedTuple):
         loss: loss of a step; None for an evaluation.
         dropout: rate of dropout.
         precision: precision of a step.
+        cuda_graphs: True for a step that a graph repeats; all pairs then have the same length.
+        tokens: tokens that are computed at once.
     """
 
     layers: int
@@ -35,6 +37,8 @@ class Case(NamedTuple):
     loss: str | None = "cross_entropy"
     dropout: float = 0.1
     precision: str = "bf16"
+    cuda_graphs: bool = False
+    tokens: int | Literal["auto"] = "auto"
 
 
 CASES = {
@@ -47,15 +51,18 @@ CASES = {
     "step of 3 layers, lce": Case(3, loss="lce"),
     "step of 3 layers, kl": Case(3, loss="kl"),
     "step of 3 layers, margin_mse": Case(3, loss="margin_mse"),
+    "step with CUDA graphs": Case(12, cuda_graphs=True),
+    "step with CUDA graphs, without dropout": Case(3, dropout=0.0, cuda_graphs=True),
     "evaluation": Case(12, loss=None),
     "evaluation of long pairs": Case(12, "long-tailed", loss=None),
+    "evaluation in parts": Case(3, loss=None, tokens=1024),
 }
 
 
 def measure(case: Case) -> "Counts":
     """Return the counts of a step or of an evaluation.
 
-    A step is the difference between two and one of them: what is prepared once, or read at the end, does not count.
+    A step is the third, without what is prepared once or read at the end; a graph was captured in the second.
     """
     from benchmarks import contenders
     from benchmarks.gpu import models
@@ -68,18 +75,20 @@ def measure(case: Case) -> "Counts":
     prepare_process(threads=1)
     with tempfile.TemporaryDirectory() as folder:
         path = models.write_model(Path(folder), "tiny", case.layers)
-        pairs = models.make_pairs(path, models.draw_lengths(case.lengths, 128))
-        trainer = contenders.own_trainer(pairs, case.precision, device="cuda", dropout=case.dropout)
+        lengths = models.draw_lengths(case.lengths, 128)
+        pairs = models.make_pairs(path, lengths[:1].repeat(128) if case.cuda_graphs else lengths)
+        settings = {"dropout": case.dropout, "cuda_graphs": case.cuda_graphs, "tokens_per_micro_batch": case.tokens}
+        trainer = contenders.own_trainer(pairs, case.precision, device="cuda", **settings)
     labels = contenders.label(pairs)
     if case.loss is None:
         with count() as counts:
             trainer.score_pairs(labels, "bf16")
         return counts
     segment, size = Segment(0, 128, LabelSmoothing(loss=case.loss)), contenders.BATCH_SIZE
-    trainer.train(segment, size, labels)
+    trainer.train(segment, 2 * size, labels)
     with ExitStack() as stack:
         counts = stack.enter_context(count())
-        trainer.train(segment, 2 * size, labels, after_step=stack.close)
+        trainer.train(segment, 3 * size, labels, after_step=stack.close)
     return counts
 
 

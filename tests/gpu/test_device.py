@@ -184,6 +184,49 @@ def test_the_generators_of_the_devices_are_apart() -> None:
     assert not torch.equal(first, second)
 
 
+def test_a_graph_computes_again_what_its_capture_only_recorded() -> None:
+    x, total, draw = torch.ones(3, device="cuda"), torch.zeros(3, device="cuda"), functional.dropout
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with count() as counts, torch.cuda.graph(graph, stream=stream):
+        result = draw(x + total, 0.5)
+        total.add_(1)
+        assert torch.cuda.is_current_stream_capturing()
+    assert (counts.kernels, graph.kernels.total()) == (0, 3)
+    assert result.isnan().all()
+    assert total.tolist() == [0, 0, 0]
+    for step in range(3):
+        torch.cuda.manual_seed(step)
+        assert count_of(graph.replay).kernels == 3
+        assert total.tolist() == [step + 1] * 3
+        torch.cuda.manual_seed(step)
+        assert torch.equal(result, draw(x * (step + 1), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda x: x.sum().item(), "operation failed due to a previous error during capture"),
+        (lambda x: torch.ones(2).to("cuda", non_blocking=True), "operation failed due to a previous error"),
+        (lambda x: torch.cuda.manual_seed(1), "Cannot call"),
+        (lambda x: torch.cuda.get_rng_state(), "Cannot call"),
+        (lambda x: step_of_adamw(x), "capturable is False"),
+    ],
+)
+def test_what_a_capture_does_not_take_is_an_error(work: Callable[[Tensor], Any], message: str) -> None:
+    x, stream = on_device(3, 4), torch.cuda.Stream()
+    with pytest.raises(RuntimeError, match=message), torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
+        work(x)
+    with pytest.raises(RuntimeError, match="non-default stream"):
+        torch.cuda.CUDAGraph().capture_begin()
+    assert not torch.cuda.is_current_stream_capturing()
+
+
+def step_of_adamw(x: Tensor) -> None:
+    weight = nn.Parameter(x)
+    weight.grad = x
+    torch.optim.AdamW([weight], fused=True).step()
+
+
 def test_threads_have_the_device() -> None:
     found = list[Tensor]()
     thread = threading.Thread(target=lambda: found.append(torch.ones(3, device="cuda")))

@@ -12,7 +12,7 @@ PLUGIN = "tests.pretend_gpu.plugin"
 TESTS_OF_A_GPU = (
     *("tests/gpu/test_device.py", "tests/gpu/test_runs.py", "tests/gpu/test_budgets.py"),
     *("tests/trainables/training/test_gpu.py", "tests/trainables/models/test_attention.py"),
-    "tests/trainables/rankers/test_gpu_runs.py",
+    *("tests/trainables/rankers/test_gpu_runs.py", "tests/trainables/training/test_graphs.py"),
     "tests/trainables/models/test_precision.py::test_tf32_is_on_inside_the_block_and_off_afterwards",
     "tests/trainables/exchange/test_classifier.py::test_a_gpu_gives_the_scores_of_the_processor",
     "tests/trainables/exchange/test_export.py::test_the_cosine_is_a_module_with_code_in_the_folder",

@@ -16,8 +16,12 @@ An operation of aten that computes is one kernel, also `native_dropout`, `_forea
 `fused=True`), `scaled_dot_product_attention` and `_flash_attention_forward` (half precision, cumulative lengths,
 window, dropout, no other options) and their backward steps. `varlen_attn` is the latter and a fill by torch itself.
 
+- The capture of a CUDA graph changes no memory and starts no kernel. A wait or a copy between the devices in it raises
+  an error, and so does the default stream. A replay is one kernel, with two more if it draws. It takes the generator's
+  present seed, and finds nothing in memory that a capture allocated.
+
 Not simulated: speed, rounding of other kernels, atomic operations, memory (tensors of a GiB and more count), parallel
-streams, CUDA graphs, errors of the driver.
+streams, errors of the driver.
 
 In pytest: `-p tests.pretend_gpu.plugin`, and `--runs-on-gpu` to make the GPU the default device of runs. In a tree of
 processes: the variables of `make_environment` add the GPU to every Python process that imports torch.

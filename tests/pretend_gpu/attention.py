@@ -34,8 +34,9 @@ class _Attention:
         return of_scores @ self.key, of_scores.transpose(-1, -2) @ self.query, of_value
 
 
-def _draw_seed() -> Tensor:
-    return torch.empty((), dtype=torch.int64).random_(1 << 40, generator=default_generator)
+def _draw_seed(rate: float) -> Tensor:
+    seed = torch.zeros((), dtype=torch.int64)
+    return seed.random_(1 << 40, generator=default_generator) if rate else seed
 
 
 def attend(
@@ -64,7 +65,7 @@ def _attend_padded(given: dict[str, Any], seed: Tensor) -> _Attention:
 
 
 def _padded_forward(given: dict[str, Any]) -> tuple[Tensor, ...]:
-    seed, query = _draw_seed(), given["query"]
+    seed, query = _draw_seed(given["dropout_p"]), given["query"]
     output = _attend_padded(given, seed).compute().to(query.dtype)
     return output, torch.zeros(query.shape[:-1]), seed, torch.zeros_like(seed)
 
@@ -105,7 +106,7 @@ def _make_window(length: int, given: dict[str, Any]) -> Tensor:
 
 
 def _packed_forward(given: dict[str, Any]) -> tuple[Tensor, ...]:
-    seed, query = _draw_seed(), given["query"]
+    seed, query = _draw_seed(given["dropout_p"]), given["query"]
     _, texts = _attend_each_text(given, int(seed))
     output = torch.cat([text.compute().transpose(0, 1) for text in texts]).to(query.dtype)
     state, sums = torch.stack([seed, torch.zeros_like(seed)]), torch.zeros(query.shape[1], len(query))

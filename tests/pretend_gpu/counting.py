@@ -37,6 +37,8 @@ class Counts:
 
 
 _active: list[Counts] = []
+captured: Counter[str] | None = None
+"""Kernels of the CUDA graph that is captured now; they do not run."""
 
 
 @contextmanager
@@ -51,6 +53,9 @@ def count() -> Iterator[Counts]:
 
 
 def note_kernel(operation: str) -> None:
+    if captured is not None:
+        captured[operation] += 1
+        return
     for counts in _active:
         counts.kernels += 1
         counts.operations[operation] += 1

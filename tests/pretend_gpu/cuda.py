@@ -5,7 +5,9 @@ import mmap
 import os
 import platform
 import threading
-from contextlib import ContextDecorator, nullcontext
+from collections.abc import Iterator
+from contextlib import ContextDecorator, contextmanager, nullcontext
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _foreach_utils
 
-from tests.pretend_gpu import VARIABLE, transfers
+from tests.pretend_gpu import VARIABLE, graphs, transfers
 from tests.pretend_gpu.attention import attend
 from tests.pretend_gpu.device import DEVICE, DeviceTensor, use_device
 from tests.pretend_gpu.generators import Generator, default_generator
@@ -36,6 +38,8 @@ def install() -> None:
     for name, function in _FUNCTIONS.items():
         setattr(torch.cuda, name, function)
     torch.Generator, torch.inference_mode = Generator, _inference_mode
+    torch.accelerator.current_stream = torch.cuda.current_stream
+    torch._C._host_emptyCache = lambda: None
     library = torch.library.Library("aten", "IMPL")
     library.impl("scaled_dot_product_attention", attend, "AutogradCUDA")
     torch.__future__.set_swap_module_params_on_conversion(True)  # parameters stay the same objects, as on a GPU
@@ -135,6 +139,9 @@ class _Stream:
     def __init__(self, *ignored: Any, **also_ignored: Any) -> None:
         pass
 
+    def is_capturing(self) -> bool:
+        return graphs.is_capturing() and self is _streams[-1]
+
     def synchronize(self) -> None:
         transfers.wait("synchronize")
 
@@ -150,6 +157,15 @@ class _Stream:
         pass
 
 
+@contextmanager
+def _use_stream(stream: _Stream | None) -> Iterator[None]:
+    _streams.append(stream or _streams[-1])
+    try:
+        yield
+    finally:
+        _streams.pop()
+
+
 def _set_sync_debug_mode(mode: int | str) -> None:
     transfers.sync_debug_mode = mode if isinstance(mode, int) else ("default", "warn", "error").index(mode)
 
@@ -160,22 +176,23 @@ def _set_fraction(fraction: float, device: Any = None) -> None:
     DeviceTensor.limit = int(fraction * DeviceTensor.memory)
 
 
+_pool_numbers = count(1)
+
+
 def _return(value: Any) -> Any:
     """Return a new function of any arguments: torch's compiler refuses one function under two names."""
     return lambda *ignored, **also_ignored: value
 
 
-_STREAM = _Stream()
+_streams = [_Stream()]
+"""The default stream, and those that became the current one, the present one last."""
 _RESULTS = {
     "current_device": 0,
     "get_device_capability": (9, 0),
     "is_bf16_supported": True,
-    "is_current_stream_capturing": False,
     "_is_in_bad_fork": False,
     "mem_get_info": (DeviceTensor.memory, DeviceTensor.memory),
-    "current_stream": _STREAM,
-    "default_stream": _STREAM,
-    "stream": _Nothing(),
+    "default_stream": _streams[0],
     **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), 0),
     **dict.fromkeys(("_lazy_init", "init", "set_device", "set_stream", "empty_cache", "ipc_collect"), None),
     **dict.fromkeys(("reset_peak_memory_stats", "reset_accumulated_memory_stats"), None),
@@ -190,13 +207,18 @@ _FUNCTIONS: dict[str, Any] = {
     "synchronize": lambda device=None: transfers.wait("synchronize"),
     "set_sync_debug_mode": _set_sync_debug_mode,
     "get_sync_debug_mode": lambda: transfers.sync_debug_mode,
-    "manual_seed": lambda seed: default_generator.manual_seed(seed),
-    "manual_seed_all": lambda seed: default_generator.manual_seed(seed),
-    "initial_seed": lambda: default_generator.initial_seed(),
-    "get_rng_state": lambda device="cuda": default_generator.get_state(),
-    "set_rng_state": lambda state, device="cuda": default_generator.set_state(state),
+    "manual_seed": graphs.outside_capture(lambda seed: default_generator.manual_seed(seed)),
+    "manual_seed_all": graphs.outside_capture(lambda seed: default_generator.manual_seed(seed)),
+    "initial_seed": graphs.outside_capture(lambda: default_generator.initial_seed()),
+    "get_rng_state": graphs.outside_capture(lambda device="cuda": default_generator.get_state()),
+    "set_rng_state": graphs.outside_capture(lambda state, device="cuda": default_generator.set_state(state)),
     "default_generators": (default_generator,),
     "set_per_process_memory_fraction": _set_fraction,
     "Event": _Event,
     "Stream": _Stream,
+    "stream": _use_stream,
+    "current_stream": lambda device=None: _streams[-1],
+    "is_current_stream_capturing": graphs.is_capturing,
+    "CUDAGraph": graphs.CUDAGraph,
+    "graph_pool_handle": lambda: (0, next(_pool_numbers)),
 }

@@ -3,7 +3,7 @@
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch._library.custom_ops import OPDEFS
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from tests.pretend_gpu import USERS, transfers
+from tests.pretend_gpu import USERS, graphs, transfers
 from tests.pretend_gpu.attention import OPERATIONS
 from tests.pretend_gpu.counting import note_kernel
 from tests.pretend_gpu.generators import check_generator, use_generator
@@ -180,15 +180,18 @@ def _compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     host_args, host_kwargs = pytree.tree_map(_unwrap, (args, kwargs))
     host_kwargs = {key: value for key, value in host_kwargs.items() if key not in ("device", "pin_memory", "generator")}
     check_generator(kwargs.get("generator"), "cuda")
-    if torch.Tag.nondeterministic_seeded in func.tags:
-        with use_generator(kwargs.get("generator")):
-            found = func(*host_args, **host_kwargs)
-    else:
-        found = func(*host_args, **host_kwargs)
-    if not func._schema.is_mutable:
-        return pytree.tree_map(_wrap, found)
     given = dict(zip((each.name for each in func._schema.arguments), args, strict=False)) | kwargs
     changed = [given[each.name] for each in func._schema.arguments if each.is_write and each.name in given]
+
+    def run_on_host() -> Any:
+        is_random = torch.Tag.nondeterministic_seeded in func.tags
+        with use_generator(kwargs.get("generator")) if is_random else nullcontext():
+            return func(*host_args, **host_kwargs)
+
+    written = [each.host for each in pytree.tree_leaves(changed)]
+    found = run_on_host() if func.is_view else graphs.compute(run_on_host, (host_args, host_kwargs), written)
+    if not func._schema.is_mutable:
+        return pytree.tree_map(_wrap, found)
     if any(each.shape != each.host.shape for each in pytree.tree_leaves(changed)):
         raise NotImplementedError(f"{func} changes the shape of a tensor on the pretend GPU")
     n_returned = len(func._schema.returns)
@@ -196,7 +199,10 @@ def _compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def _unwrap(value: Any) -> Any:
-    return value.host if isinstance(value, DeviceTensor) else value
+    """Return a tensor with the values; a capture keeps the present ones of a number of the host."""
+    if isinstance(value, DeviceTensor):
+        return value.host
+    return value.clone() if isinstance(value, Tensor) and graphs.is_capturing() else value
 
 
 def _wrap(value: Any) -> Any:
@@ -209,27 +215,31 @@ def _convert(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Tensor:
     on_device = isinstance(source, DeviceTensor)
     is_to_device = on_device if target is None else torch.device(target).type == "cuda"
     others = {key: value for key, value in kwargs.items() if key not in ("device", "pin_memory", "non_blocking")}
-    values = func(_unwrap(source), **others)
+    host = _unwrap(source)
     if is_to_device and on_device:
+        values = graphs.compute(lambda: func(host, **others), host)
         note_kernel(str(func))
-    elif is_to_device:
+    else:
+        values = func(host, **others)
+    if is_to_device and not on_device:
         transfers.copy(source, values, True, non_blocking, name)
     if is_to_device:
         return DeviceTensor(values)
-    host = torch.full_like(values, torch.nan if values.is_floating_point() else 0)
-    transfers.copy(transfers.pin(host) if non_blocking else host, values, False, non_blocking, name)
-    return host
+    found = torch.full_like(values, torch.nan if values.is_floating_point() else 0)
+    transfers.copy(transfers.pin(found) if non_blocking else found, values, False, non_blocking, name)
+    return found
 
 
 def _overwrite(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Tensor:
     """Give a tensor the values of another one, of the same or the other device."""
     (target, source), non_blocking = args[:2], bool(args[2] if len(args) > 2 else kwargs.get("non_blocking"))
-    if isinstance(target, DeviceTensor):
-        target.host.copy_(_unwrap(source))
-        if isinstance(source, DeviceTensor):
-            note_kernel(str(func))
-        else:
-            transfers.copy(source, source, True, non_blocking, name)
+    if isinstance(target, DeviceTensor) and isinstance(source, DeviceTensor):
+        written, read = target.host, source.host
+        graphs.compute(lambda: written.copy_(read), (written, read), [written])
+        note_kernel(str(func))
+    elif isinstance(target, DeviceTensor):
+        transfers.copy(source, source, True, non_blocking, name)
+        target.host.copy_(source)
     else:
         transfers.copy(target, source.host, False, non_blocking, name)
     return target
@@ -242,7 +252,8 @@ def _attend(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
     if wrong := [key for key, value in given.items() if type(value) is Tensor]:
         raise RuntimeError(f"{name}: {wrong[0]} is on the cpu")
     note_kernel(str(func))
-    return pytree.tree_map(_wrap, OPERATIONS[name]({key: _unwrap(value) for key, value in given.items()}))
+    host = {key: _unwrap(value) for key, value in given.items()}
+    return pytree.tree_map(_wrap, graphs.compute(lambda: OPERATIONS[name](host), host))
 
 
 def _refuse(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:

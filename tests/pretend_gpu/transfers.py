@@ -11,6 +11,8 @@ from tests.pretend_gpu.counting import note_copy, note_wait
 
 sync_debug_mode = 0
 """What torch.cuda.set_sync_debug_mode sets: 1 for a warning at every wait, 2 for an error."""
+capture_error: str | None = None
+"""None outside the capture of a CUDA graph, inside it its last error or an empty text."""
 _pinned: dict[int, int] = {}
 """First address of pinned memory -> address after it."""
 
@@ -44,6 +46,8 @@ def is_pinned(values: Tensor) -> bool:
 def copy(host: Tensor, values: Tensor, is_to_device: bool, non_blocking: bool, operation: str) -> None:
     """Copy values between the devices; `values` are on the device and `host` is memory of the host."""
     global started
+    if capture_error is not None:
+        _refuse_in_capture(operation)
     note_copy(operation)
     if non_blocking and is_pinned(host):
         started += 1
@@ -58,8 +62,11 @@ def wait(operation: str, until: int | None = None) -> None:
     """Make the host wait for copies up to this number, or for all work of the device.
 
     Raises:
-        RuntimeError: pinned memory changed while it was copied, or waits other than "synchronize" are errors.
+        RuntimeError: pinned memory changed while it was copied, or waits other than "synchronize" are errors, or the
+            capture of a CUDA graph is under way.
     """
+    if capture_error is not None:
+        _refuse_in_capture(operation)
     note_wait(operation)
     if sync_debug_mode and operation != "synchronize":
         message = f"called a synchronizing CUDA operation: {operation}"
@@ -67,6 +74,13 @@ def wait(operation: str, until: int | None = None) -> None:
             raise RuntimeError(message)
         warnings.warn(message, stacklevel=2)
     finish_copies(until)
+
+
+def _refuse_in_capture(operation: str) -> None:
+    """Raise the error of CUDA, also for a copy from pinned memory, which a real capture takes."""
+    global capture_error
+    capture_error = f"CUDA error: operation not permitted when stream is capturing ({operation})"
+    raise RuntimeError(capture_error)
 
 
 def finish_copies(until: int | None = None) -> None:

@@ -95,7 +95,7 @@ class Objective:
     def make_arrays(self, supervision: Supervision, epsilon: float) -> tuple[np.ndarray, ...]:
         """Return what `sum_losses` takes in addition to logits: the targets of all terms, then their places."""
         merged: Places = ()
-        if epsilon and self._distribution.relaxes and isinstance(self._form, ListwiseForm):
+        if self.get_relaxation(epsilon) and isinstance(self._form, ListwiseForm):
             labels, merged = self._form.merge_relevant(supervision.labels)
             supervision = supervision._replace(labels=labels)
         candidates = self._make_candidates(supervision, epsilon)
@@ -110,7 +110,12 @@ class Objective:
         losses: Tensor = self._function(self._form.select_terms(logits, *places), targets.to(logits))
         if losses.shape != (len(targets),):
             raise ValueError(f"{self._name} returned the shape {tuple(losses.shape)}; expected ({len(targets)},)")
-        return (relax(losses, epsilon) if epsilon and self._distribution.relaxes else losses).sum()
+        relaxation = self.get_relaxation(epsilon)
+        return (relax(losses, relaxation) if relaxation else losses).sum()
+
+    def get_relaxation(self, epsilon: float) -> float:
+        """Return the strength that `sum_losses` itself reads: epsilon if the losses are relaxed, otherwise 0."""
+        return epsilon if self._distribution.relaxes else 0.0
 
     def _make_candidates(self, supervision: Supervision, epsilon: float) -> Candidates:
         """Return the candidates with what this loss and this distribution read."""

@@ -129,7 +129,7 @@ class PackedLayers:
         hidden = hidden.squeeze(0)
         if is_selected:
             return hidden[: len(layout.lengths)]
-        return hidden.index_select(0, layout.first_tokens) if first_only else hidden[: layout.offsets[-1]]
+        return hidden.index_select(0, layout.first_tokens) if first_only else hidden[: layout.n_tokens]
 
 
 class PaddedEncoder:

@@ -64,6 +64,8 @@ class _Multiples(NamedTuple):
 
 _NO_ROUNDING = _Multiples(1, 1, 1, 1)
 _MULTIPLES = {"cpu": _Multiples(tokens=64, first_tokens=8, length=8, texts=4), "cuda": _NO_ROUNDING}
+_FILLED_ROWS, _FILLED_LENGTH = 128, 256
+"""Multiples of the rows of a filled batch and of the length of its longest text, so that shapes repeat."""
 _ALIGNMENT = 16
 """The place of an array in a common copy is a multiple of this, in bytes."""
 _TORCH_DTYPES = {
@@ -88,33 +90,53 @@ class DeviceArrays:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self._arrays: list[np.ndarray] = []
+        self._memory: Tensor | None = None
         self._tensors: list[Tensor] | None = None
 
     @property
     def is_open(self) -> bool:
-        """True until an array is read on the device."""
-        return self._tensors is None
+        """True until the arrays are on the device."""
+        return self._memory is None and self._tensors is None
 
     def add(self, array: np.ndarray) -> Callable[[], Tensor]:
         """Add an array, and return the function that reads it on the device."""
         assert self.is_open, "the arrays are on the device already"
         number = len(self._arrays)
         self._arrays.append(array)
-        return lambda: self._copy()[number]
+        return lambda: self._read(number)
 
-    def _copy(self) -> list[Tensor]:
-        if self._tensors is None:
-            on_gpu = self.device.type == "cuda"
-            self._tensors = self._copy_at_once() if on_gpu else [torch.from_numpy(array) for array in self._arrays]
-        return self._tensors
+    @property
+    def shapes(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Type and shape of each array."""
+        return tuple((array.dtype.name, array.shape) for array in self._arrays)
 
-    def _copy_at_once(self) -> list[Tensor]:
+    def copy_to_gpu(self, memory: Tensor | None = None) -> Tensor:
+        """Copy all arrays, and return the memory that they share there.
+
+        Args:
+            memory: memory of an earlier copy of arrays of the same shapes, which is written again. If None, new memory.
+        """
         sizes = [_round_up(array.nbytes, _ALIGNMENT) for array in self._arrays]
         host = torch.empty(sum(sizes), dtype=torch.uint8, pin_memory=True)
         for array, part in zip(self._arrays, np.split(host.numpy(), np.cumsum(sizes)[:-1]), strict=True):
             part[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        # The allocator of pinned memory keeps the buffer until the copy is done.
-        parts = host.to(self.device, non_blocking=True).split(sizes)  # type: ignore[no-untyped-call]
+        # The allocator of pinned memory keeps the memory of the host until the copy is done.
+        if memory is None:
+            memory = host.to(self.device, non_blocking=True)
+        else:
+            memory.copy_(host, non_blocking=True)
+        self._memory = memory
+        return memory
+
+    def _read(self, number: int) -> Tensor:
+        if self._tensors is None:
+            on_gpu = self.device.type == "cuda"
+            self._tensors = self._split_memory() if on_gpu else [torch.from_numpy(array) for array in self._arrays]
+        return self._tensors[number]
+
+    def _split_memory(self) -> list[Tensor]:
+        memory = self.copy_to_gpu() if self._memory is None else self._memory
+        parts = memory.split([_round_up(array.nbytes, _ALIGNMENT) for array in self._arrays])  # type: ignore[no-untyped-call]
         return [
             part[: array.nbytes].view(_TORCH_DTYPES[array.dtype.name]).view(array.shape)
             for array, part in zip(self._arrays, parts, strict=True)
@@ -286,34 +308,44 @@ class PackedLayout:
     Args:
         batch: the batch.
         device: the device. If None, that of the inputs.
+        is_filled: True if another text of zeros, 1 to 128 tokens that no pair reads, fills the batch up to a multiple
+            of 128 tokens. It is for attention without padding. Default False.
 
     Attributes:
         arrays: arrays of the batch; others can be added to them until one is read.
+        n_tokens: tokens of all pairs and of the filling text.
         n_extra: rows of packed layers after those of the tokens, which nothing reads; 0 to 63 on a processor.
-        longest: tokens of the longest pair.
+        longest: tokens of the longest pair; in a filled batch rounded up to a multiple of 256.
         read_inputs: returns the inputs of the batch.
         read_positions: returns the position of each token in its pair, shape (tokens,).
         read_token_types: returns 0 for tokens of the query and 1 for tokens of the document, shape (tokens,).
-        read_cumulative_lengths: returns the tokens before each pair and in total, int32 of shape (pairs + 1,).
+        read_cumulative_lengths: returns the tokens before each pair, before the filling text if there is one, and in
+            total, int32 of shape (pairs + 1 or + 2,).
         read_first_rows: returns the index of the first token of each pair, and row 0 repeated after them up to a
             multiple of 8 on a processor; shape (at least pairs,).
     """
 
-    def __init__(self, batch: PackedBatch, device: torch.device | None = None) -> None:
+    def __init__(self, batch: PackedBatch, device: torch.device | None = None, is_filled: bool = False) -> None:
         lengths, inputs = batch.lengths, batch.inputs
         self.lengths, self.starts, self.device = lengths, batch.starts, device or inputs.device
         self.offsets = np.concatenate([[0], np.cumsum(lengths)])
         self._multiples = _MULTIPLES[self.device.type]
         n_texts, n_tokens = len(lengths), int(self.offsets[-1])
+        n_filling = _FILLED_ROWS - n_tokens % _FILLED_ROWS if is_filled else 0
+        self.n_tokens = n_tokens + n_filling
         self.n_extra = _round_up(n_tokens, self._multiples.tokens) - n_tokens
-        self.longest = int(lengths.max())
+        self.longest = _round_up(max(int(lengths.max()), n_filling), _FILLED_LENGTH if is_filled else 1)
+        ends = np.append(self.offsets, self.n_tokens) if is_filled else self.offsets
+        positions = np.arange(n_tokens) - np.repeat(self.offsets[:-1], lengths)
+        token_types = (positions >= np.repeat(batch.starts, lengths)).astype(np.int64)
         self.arrays = arrays = DeviceArrays(self.device)
         is_there = inputs.device.type == self.device.type
-        self.read_inputs: Callable[[], Tensor] = (lambda: inputs) if is_there else arrays.add(inputs.numpy())
-        positions = np.arange(n_tokens) - np.repeat(self.offsets[:-1], lengths)
-        self.read_positions = arrays.add(positions)
-        self.read_token_types = arrays.add((positions >= np.repeat(batch.starts, lengths)).astype(np.int64))
-        self.read_cumulative_lengths = arrays.add(self.offsets.astype(np.int32))
+        self.read_inputs: Callable[[], Tensor] = (
+            (lambda: inputs) if is_there else arrays.add(_append_zeros(inputs.numpy(), n_filling))
+        )
+        self.read_positions = arrays.add(_append_zeros(positions, n_filling))
+        self.read_token_types = arrays.add(_append_zeros(token_types, n_filling))
+        self.read_cumulative_lengths = arrays.add(ends.astype(np.int32))
         first_rows = np.zeros(_round_up(n_texts, self._multiples.first_tokens), dtype=np.int64)
         first_rows[:n_texts] = self.offsets[:-1]
         self.read_first_rows = arrays.add(first_rows)
@@ -361,6 +393,10 @@ _Count = TypeVar("_Count", int, Ints)
 
 def _round_up(count: _Count, multiple: int) -> _Count:
     return -(-count // multiple) * multiple
+
+
+def _append_zeros(array: np.ndarray, n_rows: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((n_rows, *array.shape[1:]), array.dtype)]) if n_rows else array
 
 
 def _split_into_groups(lengths: Ints, max_waste: int, max_total: int, power: int, multiple: int) -> Iterator[slice]:

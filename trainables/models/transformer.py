@@ -100,12 +100,22 @@ class Transformer(nn.Module):
         """Return the parameters of the pretrained model, without unused layers, by their names in transformers."""
         return {name: parameter for parameter, name in self._base_names.items()}
 
-    def make_layout(self, batch: PackedBatch) -> PackedLayout:
-        """Return a batch for the model's device; what the layers need of it goes there in one copy."""
-        layout = PackedLayout(batch, next(self.parameters()).device)
+    def runs_without_padding(self, dtype: torch.dtype) -> bool:
+        """Return whether attention needs no padding either, in this precision on the model's device."""
+        device, is_packed = next(self.parameters()).device, self.architecture.padding_mask is None
+        return is_packed and device.type == "cuda" and can_attend_varlen(device, dtype, self._head_size)
+
+    def make_layout(self, batch: PackedBatch, is_filled: bool = False) -> PackedLayout:
+        """Return a batch for the model's device; what the layers need of it goes there in one copy.
+
+        Args:
+            batch: the batch.
+            is_filled: see `PackedLayout`. Such a batch is for a model that runs without padding.
+        """
+        layout = PackedLayout(batch, next(self.parameters()).device, is_filled)
         if layout.device.type == "cuda" and self.architecture.padding_mask is not None:
             _ = layout.padded_groups
-        elif layout.device.type == "cuda" and not can_attend_varlen(layout.device, self.dtype, self._head_size):
+        elif layout.device.type == "cuda" and not (is_filled or self.runs_without_padding(self.dtype)):
             _ = layout.groups
         return layout
 

@@ -4,9 +4,11 @@ Each batch is a pure function of (seed, step).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from trainables.curriculum.sampler import Curriculum
@@ -18,7 +20,7 @@ from trainables.models.precision import Precision, prepare_for_scoring
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings
 from trainables.training.batching import BatchSampler, split_into_micro_batches
-from trainables.training.trainer import TokenSource, Trainer
+from trainables.training.trainer import Batch, MicroBatch, TokenSource, Trainer
 from trainables.utils.arrays import Ints
 from trainables.utils.random import derive_seed
 
@@ -103,39 +105,40 @@ class RankerTrainer(Trainer):
         assert isinstance(smoothing, LabelSmoothing)
         objective = Objective(smoothing.loss, smoothing.distribution, smoothing.temperature)
 
-        def gradient(step: int, epsilon: float) -> list[Tensor]:
+        def make_batch(step: int, epsilon: float) -> Batch:
             group = 1 + self.settings.negatives if objective.is_per_query else 1
             rows = sampler.sample_rows(step).reshape(-1, group)
             dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
-            with dropout.draw_on(self.device):
-                return self._backward(rows, pairs, objective, epsilon, dropout)
+            n_terms = objective.count_terms(pairs.get_supervision(rows).labels)
+            lengths = self.source.lengths[pairs.first_row + rows].sum(axis=1)
+            places = split_into_micro_batches(lengths, self._tokens_at_once)
+            make = partial(self._make_micro_batch, pairs, objective, epsilon, dropout, n_terms)
+            return Batch(dropout, [partial(make, rows[own]) for own in places])
 
-        self._train(segment, until, gradient, after_step)
+        self._train(segment, until, make_batch, after_step)
 
-    def _backward(
-        self, rows: Ints, pairs: Pairs, objective: Objective, epsilon: float, dropout: Dropout
-    ) -> list[Tensor]:
-        """Add the gradient of the batch's mean loss, one micro-batch after another, and return the parts of the loss.
+    def _make_micro_batch(
+        self, pairs: Pairs, objective: Objective, epsilon: float, dropout: Dropout, n_terms: int, rows: Ints
+    ) -> MicroBatch:
+        """Return a part of a batch: `rows`, numbers in `pairs` of shape (groups, pairs of a group).
 
-        The batch is `rows`, numbers in `pairs` of shape (groups, pairs of a group). A group stays together.
+        Its loss is a part of the mean over the `n_terms` terms of the batch. A group stays together.
         """
-        n_terms = objective.count_terms(pairs.get_supervision(rows).labels)
-        lengths = self.source.lengths[pairs.first_row + rows].sum(axis=1)
-        parts = []
-        for places in split_into_micro_batches(lengths, self._tokens_at_once):
-            flat = pairs.first_row + rows[places].reshape(-1)
-            order = np.argsort(self.source.lengths[flat], kind="stable")  # neighbours of similar length cost least
-            layout = self.model.make_layout(self.source.read(flat[order]))
-            arrays = objective.make_arrays(pairs.get_supervision(rows[places]), epsilon)
-            read_order, *read_arrays = (layout.arrays.add(array) for array in (np.argsort(order), *arrays))
+        flat = pairs.first_row + rows.reshape(-1)
+        order = np.argsort(self.source.lengths[flat], kind="stable")  # neighbours of similar length cost least
+        layout = self.make_layout(self.source.read(flat[order]))
+        arrays = objective.make_arrays(pairs.get_supervision(rows), epsilon)
+        read_order, *read_arrays = (layout.arrays.add(array) for array in (np.argsort(order), *arrays))
+
+        def compute_loss() -> Tensor:
             with self.use_autocast():
                 logits: Tensor = self.model(layout, dropout)
             if rows.shape[1] > 1:
                 logits = logits[read_order()]
-            logits = logits.view(*rows[places].shape, -1).float()
-            loss = objective.sum_losses(logits, [read() for read in read_arrays], epsilon) / n_terms
-            parts.append(self.backpropagate(loss))
-        return parts
+            logits = logits.view(*rows.shape, -1).float()
+            return objective.sum_losses(logits, [read() for read in read_arrays], epsilon) / n_terms
+
+        return MicroBatch(layout.arrays, (layout.longest, objective.get_relaxation(epsilon), n_terms), compute_loss)
 
     def score_pairs(
         self, pairs: Pairs, precision: Precision | None = None, source: TokenSource | None = None
@@ -162,7 +165,9 @@ class RankerTrainer(Trainer):
     def _compute_logits(self, rows: Ints, precision: Precision | None, source: TokenSource | None) -> np.ndarray:
         """Return the logits of the pairs with these numbers, float64 of shape (outputs, rows)."""
         logits, source = np.empty((self.model.outputs, len(rows))), source or self.source
+        parts = split_into_micro_batches(source.lengths[rows], self._tokens_at_once)
         with prepare_for_scoring(self.model, precision or self.settings.evaluation_precision):
-            for places in split_into_micro_batches(source.lengths[rows], self._tokens_at_once):
-                logits[:, places] = self.model(source.read(rows[places])).double().cpu().numpy().T
+            outputs = [self.model(source.read(rows[places])) for places in parts]
+            if outputs:  # nothing else waits for a GPU
+                logits[:, np.concatenate(parts)] = torch.cat(outputs).cpu().double().numpy().T
         return logits

@@ -20,7 +20,7 @@ from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.environment import TOKENS_AT_ONCE
 from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoothing
 from trainables.training.batching import split_into_micro_batches
-from trainables.training.trainer import TokenSource, Trainer
+from trainables.training.trainer import Batch, MicroBatch, TokenSource, Trainer
 from trainables.utils.arrays import Floats, Ints
 from trainables.utils.random import derive_seed, make_generator
 
@@ -61,26 +61,30 @@ class EncoderTrainer(Trainer):
         assert isinstance(smoothing, NoiseSmoothing)
         count = round(smoothing.multiple * self.settings.batch_size)
 
-        def gradient(step: int, weight: float) -> list[Tensor]:
+        def make_batch(step: int, weight: float) -> Batch:
             # One set of vectors for the whole batch, the same on every device.
             noise = draw_noise(self.seed, step, count, self.model.hidden_size).numpy() if weight else None
-            return [self._backward(step, noise, weight)]
+            dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
+            return Batch(dropout, [lambda: self._make_micro_batch(step, noise, weight, dropout)])
 
-        self._train(segment, until, gradient, after_step)
+        self._train(segment, until, make_batch, after_step)
 
-    def _backward(self, step: int, noise: np.ndarray | None, weight: float) -> Tensor:
-        """Add the gradient of the batch's mean loss, and return the loss."""
+    def _make_micro_batch(self, step: int, noise: np.ndarray | None, weight: float, dropout: Dropout) -> MicroBatch:
+        """Return the batch of a step as a whole; its loss is the mean over the sentences."""
         settings = self.settings
         rows = sample_batch(self.seed, step, self._n_training, settings.batch_size)
         # The mean does not depend on the order, and attention is faster if neighbours have similar lengths.
         rows = rows[np.argsort(self.source.lengths[rows], kind="stable")]
-        layout = self.model.make_layout(duplicate_pairs(self.source.read(rows)))
+        layout = self.make_layout(duplicate_pairs(self.source.read(rows)))
         read_noise = None if noise is None else layout.arrays.add(noise)
-        dropout = Dropout(settings.dropout, derive_seed(self.seed, "dropout", step))
-        with dropout.draw_on(self.device), self.use_autocast():
-            first, second = self.model.encode_views(layout, dropout)
-        drawn = None if read_noise is None else read_noise()
-        return self.backpropagate(info_nce(first.float(), second.float(), settings.temperature, drawn, weight))
+
+        def compute_loss() -> Tensor:
+            with self.use_autocast():
+                first, second = self.model.encode_views(layout, dropout)
+            drawn = None if read_noise is None else read_noise()
+            return info_nce(first.float(), second.float(), settings.temperature, drawn, weight)
+
+        return MicroBatch(layout.arrays, (layout.longest, weight), compute_loss)
 
     def score_pairs(self, first: Ints, second: Ints, precision: Precision | None = None) -> Floats:
         """Return the cosine of every pair of sentences, shape (pairs,).

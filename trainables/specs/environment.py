@@ -132,7 +132,8 @@ def resolve_precision(training: _Training, device: DeviceType = "cpu") -> _Train
     The precision is "bf16" if that is faster on the device, else "fp32"; `tokens_per_micro_batch` is `TOKENS_AT_ONCE`.
 
     Raises:
-        UserError: test scores are to be computed in TF32, which the device does not have.
+        UserError: test scores are to be computed in TF32, or training is to use CUDA graphs, and the device or the
+            precision is another one.
     """
     if training.evaluation_precision == "tf32" and not (device == "cuda" and has_bf16_units(device)):
         expected = "fp32 or bf16: TF32 needs a GPU of compute capability 8.0 or higher (resources.gpu)"
@@ -142,4 +143,8 @@ def resolve_precision(training: _Training, device: DeviceType = "cpu") -> _Train
         "tokens_per_micro_batch": TOKENS_AT_ONCE[device],
     }
     unset = [name for name in values if getattr(training, name, None) == "auto"]
-    return training.model_copy(update={name: values[name] for name in unset})
+    resolved = training.model_copy(update={name: values[name] for name in unset})
+    if resolved.cuda_graphs and not (device == "cuda" and has_bf16_units(device) and resolved.precision == "bf16"):
+        expected = "false: CUDA graphs need bf16 on a GPU of compute capability 8.0 or higher (resources.gpu)"
+        raise UserError("training.cuda_graphs", "true", expected)
+    return resolved

@@ -151,6 +151,8 @@ class BaseTrainingSettings(Settings):
     """Precision of test scores. tf32: products on a GPU of compute capability 8.0 or higher round to 10 bits."""
     threads: PositiveInt = 1
     """CPU threads of a trial."""
+    cuda_graphs: bool = Field(default=False, exclude_if=lambda value: not value)
+    """True for training steps as CUDA graphs: bf16 on a GPU, batches filled up to multiples of 128 tokens."""
 
     def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
         """Return the number of instances of an epoch.

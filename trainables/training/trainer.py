@@ -2,15 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from itertools import islice
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trainables.models.packing import PackedBatch
+from trainables.models.dropout import Dropout
+from trainables.models.packing import DeviceArrays, PackedBatch, PackedLayout
 from trainables.models.precision import Bf16Weights
 from trainables.models.transformer import Transformer
 from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, BestEvaluation, Checkpoint, Segment
@@ -18,12 +20,34 @@ from trainables.specs.run_spec import BaseTrainingSettings
 from trainables.training.best_weights import BestWeights
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.embedding_optimizer import EmbeddingOptimizer
+from trainables.training.graphs import StepGraphs
 from trainables.utils.arrays import Ints
+from trainables.utils.errors import UserError
 
-GradientFunction = Callable[[int, float], list[Tensor]]
-"""Function of (0-based batch number, current smoothing strength) that returns the parts of the batch's loss.
 
-It adds the gradient of the loss to the gradients of the model, see `Trainer.backpropagate`."""
+class MicroBatch(NamedTuple):
+    """A part of a batch that is ready on the host.
+
+    Attributes:
+        arrays: arrays that the device gets of it.
+        numbers: numbers of the host that `compute_loss` uses and that may differ in another batch.
+        compute_loss: returns the part of the loss; it reads nothing else that differs in another batch.
+    """
+
+    arrays: DeviceArrays
+    numbers: tuple[float, ...]
+    compute_loss: Callable[[], Tensor]
+
+
+class Batch(NamedTuple):
+    """The dropout of a batch, and functions that make its parts."""
+
+    dropout: Dropout
+    parts: Sequence[Callable[[], MicroBatch]]
+
+
+BatchFunction = Callable[[int, float], Batch]
+"""Function of (0-based batch number, current smoothing strength)."""
 _STEPS_PER_READ = {"cpu": 1, "cuda": 50}
 """Type of device -> steps after which losses are read from it; a read waits for a GPU."""
 _BETAS = (0.9, 0.999)
@@ -76,6 +100,9 @@ class Trainer:
         words = model.trained_word_embedding
         on_gpu, is_packed = self.device.type == "cuda", model.architecture.padding_mask is None
         self._bf16_weights = Bf16Weights(model) if on_gpu and is_packed and settings.precision == "bf16" else None
+        if settings.cuda_graphs and not (self._bf16_weights and model.runs_without_padding(torch.bfloat16)):
+            raise UserError("training.cuda_graphs", "true", "false, or a model that runs in bf16 without padding")
+        self._graphs = StepGraphs() if settings.cuda_graphs else None
         # On a processor alone: on a GPU the gain was not measured.
         self._words: EmbeddingOptimizer | None = None
         if words is not None and self.device.type == "cpu":
@@ -90,13 +117,14 @@ class Trainer:
             eps=_ADAM_EPSILON,
             weight_decay=settings.weight_decay,
             fused=True,
+            capturable=settings.cuda_graphs,
         )
 
     def _train(
         self,
         segment: Segment,
         until: int,
-        compute_gradient: GradientFunction,
+        make_batch: BatchFunction,
         after_step: Callable[[], None] = lambda: None,
     ) -> None:
         """Train from the instances seen to `until`, which lies inside `segment`.
@@ -105,16 +133,19 @@ class Trainer:
             FloatingPointError: if the loss is not finite.
         """
         settings, key = self.settings, self.strength_key
-        while self.instances_seen < until:
-            strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances)
-            loss, factor = self._step(compute_gradient, strength)
-            row = {"train/loss": math.nan, "train/learning_rate": self._learning_rates[0] * factor, key: strength}
-            self._losses.append(loss)
-            self.history.append({"instances": self.instances_seen, **row})
-            if len(self._losses) == _STEPS_PER_READ[self.device.type]:
-                self._read_losses()
-            after_step()
-        self._read_losses()
+        with self._graphs.use_stream() if self._graphs else nullcontext():
+            while self.instances_seen < until:
+                strength = segment.smoothing.compute_strength(self.instances_seen, settings.instances)
+                factor = learning_rate_factor(self.instances_seen, settings)
+                rates = [rate * factor for rate in self._learning_rates]
+                self._losses.append(self._step(make_batch(self.instances_seen // settings.batch_size, strength), rates))
+                self.instances_seen += settings.batch_size
+                row = {"train/loss": math.nan, "train/learning_rate": rates[0], key: strength}
+                self.history.append({"instances": self.instances_seen, **row})
+                if len(self._losses) == _STEPS_PER_READ[self.device.type]:
+                    self._read_losses()
+                after_step()
+            self._read_losses()
 
     def _read_losses(self) -> None:
         """Write the losses of the last steps into the history."""
@@ -131,28 +162,44 @@ class Trainer:
         is_used = self.settings.precision == "bf16" and self._bf16_weights is None
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_used)
 
-    def backpropagate(self, loss: Tensor) -> Tensor:
+    def make_layout(self, batch: PackedBatch) -> PackedLayout:
+        """Return texts for the model; with CUDA graphs they are filled up, so that shapes repeat."""
+        return self.model.make_layout(batch, is_filled=self._graphs is not None)
+
+    def _step(self, batch: Batch, rates: list[float]) -> list[Tensor]:
+        """Change the weights by a batch, with a learning rate for each group, and return the parts of its loss.
+
+        A step on a GPU is captured if the batch has one part: then nothing but its arrays decides about its kernels.
+        """
+        with batch.dropout.draw_on(self.device):
+            if self._graphs is None or len(batch.parts) > 1:
+                return self._update((make() for make in batch.parts), rates)
+            part = batch.parts[0]()
+            read_rates = part.arrays.add(np.array(rates, np.float32))
+            return [
+                self._graphs.run(part.arrays, part.numbers, lambda: self._update([part], read_rates().unbind())[0]),
+            ]
+
+    def _update(self, parts: Iterable[MicroBatch], rates: Sequence[float | Tensor]) -> list[Tensor]:
+        self._optimizer.zero_grad()
+        collecting = self._words.collect() if self._words else nullcontext()
+        with collecting, self._bf16_weights.use() if self._bf16_weights else nullcontext():
+            losses = [self._backpropagate(part) for part in parts]
+        scale = self._clip_gradients()
+        for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._optimizer.step()
+        if self._words is not None:
+            self._words.step(float(rates[0]), scale)
+        return losses
+
+    def _backpropagate(self, part: MicroBatch) -> Tensor:
         """Add the gradient of a part of the loss to the gradients of the model, and return the part."""
+        loss = part.compute_loss()
         loss.backward()  # type: ignore[no-untyped-call]
         if self._bf16_weights is not None:
             self._bf16_weights.move_gradients()
         return loss.detach()
-
-    def _step(self, compute_gradient: GradientFunction, strength: float) -> tuple[list[Tensor], float]:
-        settings = self.settings
-        self._optimizer.zero_grad()
-        collecting = self._words.collect() if self._words else nullcontext()
-        with collecting, self._bf16_weights.use() if self._bf16_weights else nullcontext():
-            loss = compute_gradient(self.instances_seen // settings.batch_size, strength)
-        scale = self._clip_gradients()
-        factor = learning_rate_factor(self.instances_seen, settings)
-        for group, rate in zip(self._optimizer.param_groups, self._learning_rates, strict=True):
-            group["lr"] = rate * factor
-        self._optimizer.step()
-        if self._words is not None:
-            self._words.step(self._learning_rates[0] * factor, scale)
-        self.instances_seen += settings.batch_size
-        return loss, factor
 
     def _clip_gradients(self) -> float:
         """Scale the gradients of the optimizer to the largest norm, and return the factor, at most 1, for the words."""
@@ -199,6 +246,8 @@ class Trainer:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint."""
         self.instances_seen, self.history = checkpoint.instances, list(checkpoint.history)
+        if self._graphs is not None:
+            self._graphs = StepGraphs()  # the old ones have the old states of the optimizer
         self._best_weights.restore(checkpoint)
         load_weights_into(self.model.trainable_parameters(), checkpoint.weights)
         states = {

@@ -18,7 +18,7 @@ _GPU = re.compile(
 )
 _OWN = re.compile(
     r"device-side assert triggered|invalid (?:configuration )?argument|invalid resource handle"
-    r"|too many resources requested|_STATUS_(?:INVALID_VALUE|BAD_PARAM|NOT_SUPPORTED|ARCH_MISMATCH)|stream is capturing"
+    r"|too many resources requested|_STATUS_(?:INVALID_VALUE|BAD_PARAM|NOT_SUPPORTED|ARCH_MISMATCH)|captur(?:e|ing)"
 )
 """Errors of CUDA that the program causes and would cause on every GPU.
 

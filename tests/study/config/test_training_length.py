@@ -24,6 +24,7 @@ from tests.study.small import SETTINGS
 from tests.study.small import study as tiny_study
 from tests.trainables.small import World
 from trainables.data.ranking_dataset import RankingDataset
+from trainables.models.architectures import ARCHITECTURES
 from trainables.specs.ranker import RankerTrainingSettings
 from trainables.utils.errors import UserError
 
@@ -114,14 +115,26 @@ def test_the_scoring_run_may_have_epochs_of_its_own(world, prepared, tmp_path):
     ],
 )
 def test_a_line_says_that_a_gpu_has_no_bf16(world, prepared, tmp_path, monkeypatch, capability, precision, said):
-    facts = {"is_available": True, "device_count": 1, "get_device_name": "T4", "get_device_capability": capability}
-    for name, value in facts.items():
-        monkeypatch.setattr(f"torch.cuda.{name}", lambda *given, value=value: value)
     lines = list[str]()
-    made = tiny_study(world, tmp_path, tmp_path / "cache", training=TRAINING, resources={"gpu": 1.0})
+    made = make_study_on_gpu(monkeypatch, world, tmp_path, capability)
     auto = made.model_copy(update={"training": made.training.model_copy(update={"precision": "auto"})})
     study, inputs, _ = resolve_study(auto, None, lines.append)
     assert (study.training.precision, inputs.environment.device, lines) == (precision, "cuda:T4", said)
+
+
+def test_cuda_graphs_need_a_model_without_padding(world, prepared, tmp_path, monkeypatch):
+    made = make_study_on_gpu(monkeypatch, world, tmp_path, (9, 0), precision="bf16", cuda_graphs=True)
+    resolve_study(made, None, lambda line: None)
+    monkeypatch.setattr("study.workflows.resolve.read_architecture", lambda path: ARCHITECTURES["mpnet"])
+    with pytest.raises(UserError, match=r"^training\.cuda_graphs: true; expected false: the layers of .* run padded"):
+        resolve_study(made, None, lambda line: None)
+
+
+def make_study_on_gpu(monkeypatch, world, place, capability, **training):
+    facts = {"is_available": True, "device_count": 1, "get_device_name": "T4", "get_device_capability": capability}
+    for name, value in facts.items():
+        monkeypatch.setattr(f"torch.cuda.{name}", lambda *given, value=value: value)
+    return tiny_study(world, place, place / "cache", training=TRAINING | training, resources={"gpu": 1.0})
 
 
 def test_its_runs_and_its_plan_are_those_of_as_many_instances(world, prepared, tmp_path):

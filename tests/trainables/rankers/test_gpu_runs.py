@@ -125,9 +125,12 @@ def test_a_gpu_ranks_what_was_retrieved(retrieved: World, tmp_path: Path) -> Non
     assert_same_run(lambda: rank(next(caches)))
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_an_interrupted_run_on_a_gpu_goes_on_bit_for_bit(world: World, fresh: Fresh, precision: str) -> None:
+@pytest.mark.parametrize(("precision", "cuda_graphs"), [("fp32", False), ("bf16", False), ("bf16", True)])
+def test_an_interrupted_run_on_a_gpu_goes_on_bit_for_bit(
+    world: World, fresh: Fresh, precision: str, cuda_graphs: bool
+) -> None:
     settings = {"precision": precision, "dropout": 0.1, "checkpoint": "R5@1", "evaluations": 4}
+    settings["cuda_graphs"] = cuda_graphs
     whole = finish(on_gpu(job(world, fresh(), LS, **settings)))
     trial, tries = on_gpu(job(world, fresh(), LS, fork_points=(), interval=0.0, **settings)), 0
     while True:

@@ -1,5 +1,7 @@
 """Features of a processor are read from the flags that the system reports."""
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -74,19 +76,21 @@ def test_a_run_finds_out_that_its_gpu_is_of_another_kind(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("capability", "precision"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
-def test_a_gpu_has_bf16_and_tf32_from_compute_capability_8(
+def test_a_gpu_has_bf16_tf32_and_graphs_from_compute_capability_8(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], precision: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     assert environment.resolve_precision(BaseTrainingSettings(), "cuda").precision == precision
-    tf32 = BaseTrainingSettings(evaluation_precision="tf32")
-    message = (
-        "training.evaluation_precision: tf32; expected fp32 or bf16: TF32 needs a GPU of compute capability 8.0 or"
-    )
-    for device in ("cpu", "cuda"):
+    messages = {
+        BaseTrainingSettings(evaluation_precision="tf32"): "training.evaluation_precision: tf32; expected fp32 or bf16:"
+        " TF32 needs a GPU of compute capability 8.0 or",
+        BaseTrainingSettings(cuda_graphs=True): "training.cuda_graphs: true; expected false: CUDA graphs need bf16 on a"
+        " GPU of compute capability 8.0 or",
+    }
+    for (training, message), device in product(messages.items(), ("cpu", "cuda")):
         if device == "cuda" and precision == "bf16":
-            assert environment.resolve_precision(tf32, device).evaluation_precision == "tf32"
+            assert environment.resolve_precision(training, device).precision == "bf16"
             continue
         with pytest.raises(UserError) as caught:
-            environment.resolve_precision(tf32, device)
+            environment.resolve_precision(training, device)
         assert message in str(caught.value)

@@ -65,6 +65,8 @@ OWN = (
     "CUDA error: invalid argument",
     "CUDA error: invalid configuration argument",
     "CUDA error: too many resources requested for launch",
+    "CUDA error: operation not permitted when stream is capturing",
+    "CUDA error: operation failed due to a previous error during capture",
     "CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasSgemm( handle, opa, opb, m, n, k)`",
     "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous input.",
     "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
