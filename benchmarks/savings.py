@@ -116,7 +116,6 @@ class Work(NamedTuple):
     """Runs and test evaluations of a study, instances and dev evaluations of a training, and pairs of the splits."""
 
     trainings: int
-    untrained: int
     tests: int
     instances: int
     evaluations: int
@@ -126,16 +125,15 @@ class Work(NamedTuple):
     @property
     def dev_evaluations(self) -> int:
         """Evaluations of dev by all runs."""
-        return self.trainings * self.evaluations + self.untrained
+        return self.trainings * self.evaluations
 
 
 def count_work(study: Study, data: RankerData) -> Work:
     """Count by the plan, as the dry run does."""
-    rows = [row for row in count_runs(study) if row.system not in study.reference_rankings]
+    rows = [row for row in count_runs(study) if row.system not in study.references]
     sizes, training = data.frame["split"].value_counts(), study.training
     return Work(
-        trainings=sum(row.n_runs for row in rows if row.instances),
-        untrained=sum(row.n_runs for row in rows if not row.instances),
+        trainings=sum(row.n_runs for row in rows),
         tests=sum(row.tests for row in rows),
         instances=training.instances,
         evaluations=len(training.list_evaluation_points()),
@@ -162,7 +160,7 @@ def extrapolate(work: Work, measured: Round, preparation: Times) -> Total:
     """The whole study by the peer, with processes that start once and data that this project prepared."""
     mean = {name: np.mean([getattr(one, name) for one in measured.trials], axis=0) for name in Outcome._fields}
     scores = work.dev_evaluations * mean["dev"] / work.evaluations + work.tests * mean["test"]
-    loading = (work.trainings + work.untrained) * mean["loading"] + work.tests * mean["test_loading"]
+    loading = work.trainings * mean["loading"] + work.tests * mean["test_loading"]
     return Total(work.trainings * mean["training"], scores, loading, measured.start + preparation)
 
 
@@ -193,7 +191,7 @@ def show_recalls(rounds: Sequence[Round], ours: Ours) -> None:
 def show_ratio(work: Work, peer: Sequence[Total], ours: Ours) -> None:
     """Print what follows for the whole study."""
     middle = Total(*np.median(peer, axis=0))
-    counts = f"{work.trainings} trainings, {work.untrained} untrained runs, {work.tests} tests"
+    counts = f"{work.trainings} trainings, {work.tests} tests"
     print(f"\nextrapolated: the peer's {counts}:")
     for name, times in [*middle._asdict().items(), ("from start to end", middle.times)]:
         print("  {}: {:,.0f} s ({:,.0f})".format(name, *times))

@@ -49,8 +49,11 @@ def _describe_most_negatives(task: RankerTaskSettings) -> tuple[str, tuple[str, 
 
 
 def _check_study(study: Any) -> Iterator[ConfigError]:
-    task = study.task
+    task, layers = study.task, study.model.num_layers
     yield from _check_losses(study)
+    if study.model.has_saved_head and layers is not None:
+        expected = 'none while model.pooling = "saved", since the saved head reads the last layer'
+        yield "model.num_layers", layers, expected, ("model.pooling",)
     if study.curriculum.variants and study.training.sampling != "uniform":
         expected = '"uniform": with curricula the baseline must sample in the same way, so that only the order differs'
         yield "training.sampling", study.training.sampling, expected, ("curriculum.variants",)
@@ -149,6 +152,10 @@ def _is_usable_metric(metric: str, task: RankerTaskSettings) -> bool:
     return recall[2] == str(task.candidates) and int(recall[3]) < task.candidates
 
 
+def _name_starting_ranking(model: RankerModelSettings) -> tuple[str, str]:
+    return ("before", "cross-encoder") if model.has_saved_head else ("cosine", "cosine")
+
+
 STUDY_TYPE = StudyType(
     specification=RankerRunSpec,
     smoothing=LabelSmoothing,
@@ -159,6 +166,7 @@ STUDY_TYPE = StudyType(
     default_variants=(BASELINE, "LS", "T-LS", "WSLS", "T-WSLS"),
     defaults={"epsilon": 0.2},
     reference_rankings={"BM25": "sampler"},
+    name_starting_ranking=_name_starting_ranking,
     check_training=_check_training,
     check_study=_check_study,
     has_curricula=True,

@@ -263,8 +263,8 @@ class AnalysisSettings(Settings):
         tuple[SystemPair, ...],
         expect('a list of pairs of systems, e.g. [["WSLS", "LS"]]'),
     ] = ()
-    """Further pairs of a system and its baseline, in the first family of the plan; exploratory if they are added after
-    test scores exist."""
+    """Further pairs of a system and its baseline, such as a reference, in the first family of the plan; exploratory if
+    they are added after test scores exist."""
     dev_comparisons: bool = False
     """Also compare on the development set, with its own correction. Scores of searched systems are optimistic there."""
     seeds: Literal["own", "pooled"] = "own"

@@ -50,8 +50,10 @@ class StudyType:
         variants: variants by name, the baseline first.
         default_variants: variants of a study that names none. If empty, all of them.
         defaults: published values of the smoothing hyperparameters; the first is the strength.
-        reference_rankings: name of a system that is not trained -> the `system` of its specification. The task may give
+        reference_rankings: name of a system that needs no model -> the `system` of its specification. The task may give
             it another name, see `BaseTaskSettings.name_reference_ranking`.
+        name_starting_ranking: returns the same two names of the system that ranks by the model before training, for the
+            settings of the model. If None, the default, that system is `untrained`, which has every seed.
         list_metrics: returns the metrics in which a study compares its variants. If empty, it is the study's metric
             alone.
         unit: what a metric is averaged over, default "query".
@@ -69,6 +71,7 @@ class StudyType:
     variants: Mapping[str, Variant]
     defaults: Mapping[str, Any]
     reference_rankings: Mapping[str, str]
+    name_starting_ranking: Callable[[Any], tuple[str, str]] | None = None
     default_variants: tuple[str, ...] = ()
     list_metrics: Callable[[Any], tuple[str, ...]] = lambda study: ()
     unit: str = "query"

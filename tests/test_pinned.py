@@ -18,7 +18,7 @@ from search_spaces.space import Params
 from study.config.loader import load_study
 from study.config.schema import Study
 from study.config.spaces import make_system_space
-from study.config.systems import UNTRAINED, get_systems
+from study.config.systems import get_systems
 from study.plan.analysis_plan import build_plan
 from study.scheduling.trials import ConfigurationFactory, PlannedConfiguration, ResolvedInputs
 from trainables.contrastive.loss import draw_noise
@@ -108,8 +108,7 @@ def keys(name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in configurations(shipped(name)):
         run = item.runs[0]
-        if run.training is not None and item.name != UNTRAINED and item.name not in found:
-            total = run.training.instances
+        if run.training and (total := run.training.instances) and item.name not in found:
             found[item.name] = f"{checkpoint_key(run, total // 2)} {checkpoint_key(run, total)}"
     return found
 

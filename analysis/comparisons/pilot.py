@@ -11,7 +11,7 @@ from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results
 from analysis.stats.variance_components import VarianceComponents, estimate_variance_components
 from records.plan import Plan
-from trainables.metrics import get_measure
+from trainables.metrics import LOWER_IS_BETTER, get_measure
 from trainables.utils.errors import UserError
 
 _RANKING_METRICS = ("MRR", "nDCG@10", "position")
@@ -48,8 +48,8 @@ class StudyPilot(NamedTuple):
         comparisons: number of comparisons that are corrected together.
         alpha: significance level of all of them.
         metrics: the metrics of a finished study, its plan's first. A difference by one metric is compared with one by
-            another as a share of the gain of `gain_of` by each. Empty if the plan has no such comparison.
-        gain_of: the declared comparison with that gain: a system and the baseline that it must be better than.
+            another as a share of the gain of `gain_of` by each. Empty if there is no such gain.
+        gain_of: the comparison with that gain: a system, and the reference that it is better than by most.
     """
 
     components: VarianceComponents
@@ -81,7 +81,8 @@ def read_study_pilot(results: Results, where: str) -> StudyPilot:
     values = [own for name in names if (c := chosen[name]) and (own := c.evaluate_queries(plan, "test")) is not None]
     queries = values[0].shape[1]
     sanity = next((family.comparisons for family in plan.families if family.name == "sanity"), ())
-    gain_of = sanity[-1] if sanity else None
+    gains = {pair: _compute_gain(plan, chosen, pair, plan.metric) for pair in sanity}
+    gain_of = max((pair for pair in sanity if gains[pair] > 0), key=gains.__getitem__, default=None)
     counted = plan.adapt_to_unit(f"{queries:,} queries")
     return StudyPilot(
         components,
@@ -153,10 +154,14 @@ def _measure_metrics(
     allowed = [name for name in others if not plan.first_stage or get_measure(name).allows_unretrieved]
     found = []
     for name in dict.fromkeys([plan.metric, *plan.metrics, *allowed]):
-        means = [
-            mean_and_std(c.evaluate_queries(plan, "test", name)) if (c := chosen[own]) else None for own in gain_of
-        ]
         components = estimate_test_components(plan, chosen, name)
-        if components and (first := means[0]) and (second := means[1]) and (gain := abs(first[0] - second[0])):
+        if components and (gain := abs(_compute_gain(plan, chosen, gain_of, name))):
             found.append(PilotMetric(name, gain, components))
     return found if found and found[0].name == plan.metric else []
+
+
+def _compute_gain(plan: Plan, chosen: Mapping[str, Configuration | None], pair: tuple[str, str], metric: str) -> float:
+    """Return by how much the first system of a pair is better; 0 if one is incomplete."""
+    values = [mean_and_std(c.evaluate_queries(plan, "test", metric)) if (c := chosen[own]) else None for own in pair]
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    return sign * (values[0][0] - values[1][0]) if values[0] and values[1] else 0.0

@@ -16,7 +16,7 @@ def build_collection_section(
 ) -> Section | None:
     """Build the table of systems by collection, with the mean if the plan compares means; None without collections.
 
-    A ranking without seeds is that of the first stage where candidates were retrieved.
+    Where candidates were retrieved, BM25 is the first stage.
     """
     if not plan.collections:
         return None
@@ -33,13 +33,11 @@ def build_collection_section(
     is_retrieved = all("none added" in each.candidates for each in plan.collections)
     rows = []
     for name, own in scores.items():
-        configuration = chosen[name]
-        has_no_seeds = configuration is not None and set(configuration.runs) == {None}
         cells = [
             format_score(score) + _MARKS.get(verdicts.get((name, label), ""), "")
             for label, score in zip(columns, own, strict=True)
         ]
-        rows.append(["first stage" if has_no_seeds and is_retrieved else name, *cells])
+        rows.append(["first stage" if is_retrieved and _is_first_stage(chosen[name]) else name, *cells])
     is_common = len({*metrics}) == 1
     titles = [
         "mean" if label == COLLECTIONS else label if is_common else f"{label} ({metric})"
@@ -60,3 +58,8 @@ def build_collection_section(
         bold=find_best(metrics, [*scores.values()]),
         label="collections",
     )
+
+
+def _is_first_stage(configuration: Configuration | None) -> bool:
+    runs = configuration.runs.values() if configuration else ()
+    return any((run.config.get("specification") or {}).get("system") == "sampler" for run in runs)

@@ -27,6 +27,8 @@ from study.config.curriculum import CurriculumSearch
 from trainables.specs.run_spec import BaseModelSettings, BaseTaskSettings, BaseTrainingSettings
 from trainables.utils.base_settings import PositiveInt, PositiveNumber, Proportion, Settings
 
+UNTRAINED = "untrained"
+"""Name of the untrained model, where every seed has its own."""
 TrackingMode = Literal["offline", "online", "disabled"]
 KeptModels = Literal["best", "all"]
 
@@ -245,9 +247,20 @@ class Study(Settings):
 
     @property
     def reference_rankings(self) -> dict[str, str]:
-        """Name of a system that is not trained, with this data -> the `system` of its specification."""
+        """Name of a system that needs no model, with this data -> the `system` of its specification."""
         rankings = self.study_type.reference_rankings
         return {self.task.name_reference_ranking(name): system for name, system in rankings.items()}
+
+    @property
+    def starting_ranking(self) -> tuple[str, str] | None:
+        """Name and `system` of the ranking by the model before training; None if that has every seed."""
+        name = self.study_type.name_starting_ranking
+        return name(self.model) if name else None
+
+    @property
+    def references(self) -> list[str]:
+        """Names of the systems that are not trained, which every study tests."""
+        return [*self.reference_rankings, self.starting_ranking[0] if self.starting_ranking else UNTRAINED]
 
     @property
     def reuses_search_seeds(self) -> bool:

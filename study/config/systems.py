@@ -10,8 +10,6 @@ from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, Difficult
 
 CURRICULUM_PATTERN = re.compile(r"(?:[\w-]+-)?CL(?:-\w+)?")
 """Pattern of the names of systems with a curriculum."""
-UNTRAINED = "untrained"
-"""Name of the untrained model, which every study tests."""
 
 
 class System(NamedTuple):
@@ -126,6 +124,18 @@ def list_default_comparisons(study: Study) -> list[tuple[str, str]]:
         ),
     ]
     return list(dict.fromkeys(pairs))
+
+
+def list_sanity_comparisons(study: Study) -> list[tuple[str, str]]:
+    """Return the pairs that show whether training helps at all: the study's baseline, then each reference.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> list_sanity_comparisons(load_study("quick"))
+        [('BERT', 'BM25'), ('BERT', 'cosine')]
+    """
+    baseline = get_baseline(study)
+    return [(baseline, name) for name in study.references]
 
 
 def list_switch_comparisons(study: Study) -> list[tuple[str, str]]:

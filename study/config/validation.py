@@ -11,6 +11,7 @@ from study.config.systems import (
     get_systems,
     has_compared_param,
     list_default_comparisons,
+    list_sanity_comparisons,
 )
 from trainables.smoothing.schedules import get_defaults
 from trainables.specs.run_spec import BaseTrainingSettings
@@ -168,13 +169,14 @@ def _find_confirm_errors(study: Study) -> Iterator[ConfigError]:
 
 def _find_comparison_errors(study: Study) -> Iterator[ConfigError]:
     """Yield errors of named comparisons; a pair in the other order is the same comparison."""
-    key, related = "analysis.comparisons", ("variants", "curriculum.variants")
-    named, planned = get_systems(study), {frozenset(pair): pair for pair in list_default_comparisons(study)}
+    key, related, systems_by_name = "analysis.comparisons", ("variants", "curriculum.variants"), get_systems(study)
+    pairs = [*list_default_comparisons(study), *list_sanity_comparisons(study)]
+    named, planned = [*systems_by_name, *study.references], {frozenset(pair): pair for pair in pairs}
     seen = set[frozenset[str]]()
     for pair in study.analysis.comparisons:
         value, systems = list(pair), frozenset(pair)
-        if not systems <= named.keys() or len(systems) < 2:
-            yield key, value, f"two different systems out of {', '.join(named)}", related
+        if not systems <= {*named} or len(systems) < 2 or not systems & systems_by_name.keys():
+            yield key, value, f"two different systems out of {', '.join(named)}, one of them trained", related
         elif systems in planned:
             system, baseline = planned[systems]
             yield key, value, f"no comparison that the plan has anyway: {system} with {baseline}", related

@@ -8,11 +8,10 @@ from analysis.readers.study_reader import read_records
 from analysis.tables.main import ReportData, build_report_data
 from records.plan_file import PLAN_FILE
 from study.config.schema import Study
-from study.config.systems import UNTRAINED
 from study.folder.run_store import RunStore
 from study.scheduling.choice import select_best_run
 from study.scheduling.trials import build_trial
-from trainables.models.pretrained import hash_model_files, resolve_model_path
+from trainables.models.pretrained import hash_model, resolve_model_path
 from trainables.specs.run_spec import RunSpec
 from trainables.specs.trial import TrialSpec
 from trainables.utils.errors import UserError
@@ -49,7 +48,7 @@ def list_chosen_runs(study: Study, report_data: ReportData, system: str) -> list
         UserError: there is no such system, it has no model, or it was not tested.
     """
     plan = report_data.results.plan
-    trained = [name for name in report_data.chosen if name not in {*study.reference_rankings, UNTRAINED}]
+    trained = [name for name in report_data.chosen if name not in study.references]
     if system not in trained:
         found = f"{system}, which has no model of its own" if system in report_data.chosen else repr(system)
         raise UserError("SYSTEM", found, f"one of {', '.join(trained)}")
@@ -92,7 +91,7 @@ def make_trial(study: Study, specification: RunSpec, is_scorer: bool = False) ->
     """
     assert specification.model is not None
     path = resolve_model_path(study.model.name)
-    digest = hash_model_files(path)
+    digest = hash_model(path, study.model)
     if digest != specification.model.name:
         found = f"{study.model.name} with the digest {digest}"
         raise UserError("model.name", found, f"the model that was trained, with the digest {specification.model.name}")

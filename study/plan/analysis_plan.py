@@ -9,10 +9,10 @@ from records.run_record import has_test_scores
 from study.config.loader import Study
 from study.config.spaces import list_hyperparameters
 from study.config.systems import (
-    UNTRAINED,
     get_baseline,
     get_systems,
     list_default_comparisons,
+    list_sanity_comparisons,
     list_switch_comparisons,
     list_trained_scores,
 )
@@ -42,7 +42,7 @@ def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = No
     order = [baseline, *(name for name in get_systems(study) if name != baseline)]
     queries = {split: data["splits"][split]["queries"] for split in ("dev", "test")} if data else {}
     comparisons = [list(pair) for pair in (*list_default_comparisons(study), *study.analysis.comparisons)]
-    sanity = [[baseline, name] for name in (*study.reference_rankings, UNTRAINED)]
+    sanity = [list(pair) for pair in list_sanity_comparisons(study)]
     families = _build_families(study, comparisons) if comparisons else []
     if switches := [list(pair) for pair in list_switch_comparisons(study)]:
         families.append({"name": "switch", "correction": study.analysis.correction, "comparisons": switches})

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from study.config.schema import Study
+from study.config.schema import UNTRAINED, Study
 from study.config.spaces import count_proposals
-from study.config.systems import UNTRAINED, get_baseline, list_trained_scores
+from study.config.systems import get_baseline, list_trained_scores
 
 SCORER = "scorer"
 """Name of the scoring run, which belongs to no system."""
@@ -48,7 +48,7 @@ class SystemRuns(NamedTuple):
 
 
 def count_runs(study: Study, proposals: Mapping[str, int] | None = None) -> list[SystemRuns]:
-    """Return the runs of the reference rankings, the untrained model, the systems and the scoring run, in this order.
+    """Return the runs of the references, the systems and the scoring run, in this order.
 
     Args:
         study: the study.
@@ -58,8 +58,9 @@ def count_runs(study: Study, proposals: Mapping[str, int] | None = None) -> list
     n_seeds, n_fresh, n_tests = len(study.seeds), len(study.fresh_seeds), len(study.confirm.seeds or study.seeds)
     trainings = study.training, study.scorer_training
     length, scorer_length = (each.instances if each.epochs is None else None for each in trainings)
-    rows = [SystemRuns(name, 1, 1, 0, 0, 1, 0) for name in study.reference_rankings]
-    rows.append(SystemRuns(UNTRAINED, 1, n_seeds, 1, n_fresh, n_tests, 0))
+    rows = [SystemRuns(name, 1, 1, 0, 0, 1, 0) for name in study.references if name != UNTRAINED]
+    if study.starting_ranking is None:
+        rows.append(SystemRuns(UNTRAINED, 1, n_seeds, 1, n_fresh, n_tests, 0))
     if (baseline := get_baseline(study)) not in proposals:
         rows.append(SystemRuns(baseline, 1, n_seeds, 1, n_fresh, n_tests, length))
     confirmed = 1 if study.reuses_search_seeds else 2

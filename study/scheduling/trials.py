@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 from records.run_record import Split
 from search_spaces.curriculum_params import DEFAULTS
 from search_spaces.space import Params
-from study.config.schema import Study
-from study.config.systems import UNTRAINED, get_baseline, get_systems
+from study.config.schema import UNTRAINED, Study
+from study.config.systems import get_baseline, get_systems
 from study.scheduling.used_plugins import list_plugins
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
@@ -38,6 +38,7 @@ class ResolvedInputs(NamedTuple):
         model_label: name of the model for people.
         data_label: name of the data for people.
         collections: further collections on which the tested models are evaluated.
+        folder_digest: digest of the files of the model and its modules, which the ranking before training reads.
     """
 
     fingerprint: str
@@ -50,13 +51,14 @@ class ResolvedInputs(NamedTuple):
     model_label: str = ""
     data_label: str = ""
     collections: tuple[Collection, ...] = ()
+    folder_digest: str = ""
 
 
 class PlannedConfiguration(NamedTuple):
     """System with fixed hyperparameters, which runs with every seed.
 
     Attributes:
-        name: name of the system, such as BERT, LS, untrained or BM25.
+        name: name of the system, such as BERT, LS or BM25.
         params: the hyperparameters.
         smoothing: settings of the smoothing.
         runs: one run for each seed.
@@ -139,16 +141,24 @@ class ConfigurationFactory:
         )
 
     def make_reference_systems(self) -> list[PlannedConfiguration]:
-        """Create the configurations of the untrained model and of the reference rankings, such as BM25."""
-        training = self.study.training.model_copy(update={"instances": 0})
-        configurations = [
-            self._make_trained_configuration(
-                UNTRAINED, Params(), self._no_smoothing, training, self.study.seeds, "baseline", None
+        """Create the configurations of the systems that are not trained: the model before training, and BM25."""
+        plain, training = self._no_smoothing, self.study.training.model_copy(update={"instances": 0})
+        rankings = {name: dict[str, Any](system=system) for name, system in self.study.reference_rankings.items()}
+        configurations = list[PlannedConfiguration]()
+        if self.study.starting_ranking is None:
+            seeds = self.study.seeds
+            configurations.append(
+                self._make_trained_configuration(UNTRAINED, Params(), plain, training, seeds, "baseline", None)
             )
-        ]
-        for name, system in self.study.reference_rankings.items():
-            run = self._make_specification(system=system, variant=self._no_smoothing)
-            configurations.append(PlannedConfiguration(name, Params(), self._no_smoothing, (run,), "baseline"))
+        else:
+            name, system = self.study.starting_ranking
+            model = self._model.model_copy(update={"name": self.resolved.folder_digest})
+            rankings[name] = {
+                "system": system, "model": model, "training": training, "environment": self.resolved.environment
+            }  # fmt: skip
+        for name, parts in rankings.items():
+            run = self._make_specification(**parts, variant=plain)
+            configurations.append(PlannedConfiguration(name, Params(), plain, (run,), "baseline"))
         return configurations
 
     def with_fresh_seeds(self, configuration: PlannedConfiguration, seeds: Sequence[int]) -> PlannedConfiguration:

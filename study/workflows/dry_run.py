@@ -24,7 +24,7 @@ from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.workflows.seed_preview import build_seed_rows, find_detectable_effects, format_seed_table
 from trainables.metrics import LOWER_IS_BETTER, get_measure
-from trainables.models.pretrained import check_model_settings, find_local_model, hash_model_files
+from trainables.models.pretrained import check_model_settings, find_local_model, hash_model
 from trainables.specs.environment import ROCM_DEVICE, count_gpus
 from trainables.specs.plugin import Throughput
 from trainables.text.text_overlap import describe_overlap
@@ -97,7 +97,7 @@ def build_preview(
         study = resolve_length(study, prepared)
         data.check_data(study, prepared)
         has_plan = (study.folder / PLAN_FILE).is_file()  # without one, the model need not be read
-        digest = hash_model_files(path) if has_plan and path is not None else None
+        digest = hash_model(path, study.model) if has_plan and path is not None else None
         if (portable := find_collections(study)) is not None:
             check_changes(portable.model_copy(update={"task": prepared.settings}), digest, description)
     else:

@@ -79,8 +79,12 @@ def _check_recorded_inputs(folder: Path, resolved: ResolvedInputs) -> None:
         entry = read_run_record(folder, path.parent.name, "test")
         specification = entry["config"].get("specification", {}) if entry else {}
         if specification.get("model"):
-            recorded = (specification["data"], specification["model"]["name"], specification["environment"])
-            current = (resolved.fingerprint, resolved.model_digest, resolved.environment.model_dump(mode="json"))
+            digest, known = specification["model"]["name"], (resolved.model_digest, resolved.folder_digest)
+            recorded = (specification["data"], digest, specification["environment"])
+            current = (
+                resolved.fingerprint, digest if digest in known else known[0],
+                resolved.environment.model_dump(mode="json"),
+            )  # fmt: skip
             plugins = find_changed_plugins(specification.get("plugins", ()))
             if recorded != current or plugins:
                 found = f"test scores from {' and '.join(_describe_differences(recorded, current, plugins))}"

@@ -12,7 +12,8 @@ from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
 from trainables.models.pretrained import (
     check_model_settings,
-    hash_model_files,
+    hash_model,
+    hash_module_files,
     read_architecture,
     resolve_model_path,
 )
@@ -36,7 +37,7 @@ def resolve_study(
     """
     path = resolve_model_path(study.model.name)
     check_model_settings(path, study.model)
-    digest = hash_model_files(path)
+    digest = hash_model(path, study.model)
     environment, training = _resolve_environment(study, cluster, path, log)
     if environment.device_type == "cuda" and (study.training.precision, training.precision) == ("auto", "fp32"):
         gpu = environment.device.removeprefix("cuda:")
@@ -62,6 +63,7 @@ def resolve_study(
         get_model_label(study.model.name),
         study.task.describe_source(),
         collections,
+        hash_module_files(path),
     )
     return study, inputs, prepared
 

@@ -5,9 +5,8 @@ from typing import Any
 from analysis.comparisons.planning import Pilot, compute_detectable_effects, estimate_from_results, read_pilot
 from records.plan import Plan, adapt_to_unit
 from records.plan_file import PLAN_FILE
-from study.config.schema import Study
+from study.config.schema import UNTRAINED, Study
 from study.config.spaces import chooses_by_scores
-from study.config.systems import UNTRAINED
 from study.folder.run_store import RunStore
 from study.plan.cost_estimate import Cost
 from study.plan.run_counts import count_runs

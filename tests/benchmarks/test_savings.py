@@ -135,13 +135,13 @@ def test_the_work_is_that_of_the_plan(world: "World", made: Any, trial: Any, mon
 
     monkeypatch.syspath_prepend(world.cache.parent / "site")
     work, preview = count_work(made, RankerData(trial)), build_preview(made)
-    n_rankings = len(made.reference_rankings)
-    assert work.trainings + work.untrained + n_rankings == preview["runs"]
+    n_rankings = len(made.references)
+    assert work.trainings + n_rankings == preview["runs"]
     assert work.trainings * work.instances == sum(row["instances"] for row in preview["systems"])
     assert work.tests == (len(preview["systems"]) - n_rankings) * len(made.seeds)
     one = Outcome(EPSILON, 1, *np.array([[10, 9], [4, 3], [1, 1], [5, 4], [2, 1]]), dev_recall=0, test_recall=0)
     whole = extrapolate(work, Round([one, one], np.array([7, 2])), np.array([3, 3]))
-    scores = np.array([4, 3]) * work.trainings + np.array([4, 3]) / work.evaluations * work.untrained
+    scores = np.array([4, 3]) * work.trainings
     np.testing.assert_allclose(whole.training, np.array([10, 9]) * work.trainings)
     np.testing.assert_allclose(whole.scores, scores + np.array([5, 4]) * work.tests)
     of_trials = whole.training + whole.scores + whole.loading

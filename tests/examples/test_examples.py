@@ -297,7 +297,7 @@ def test_the_notebook_runs_from_top_to_bottom_and_is_stored_without_outputs(tmp_
     check = "import json; print(json.dumps([list(result.systems.system), len(result.runs), again.conclusion]))"
     (tmp_path / "notebook.py").write_text("\n\n".join([*cells(), check]), encoding="utf-8")
     systems, runs, conclusion = json.loads(run(tmp_path, "notebook.py").splitlines()[-1])
-    assert {"BERT", "LS", "BM25", "untrained"} <= set(systems)
+    assert {"BERT", "LS", "BM25", "cosine"} <= set(systems)
     assert runs == 14
     assert (tmp_path / "results" / "notebook" / "report" / "report.html").is_file()
     assert "BERT" in conclusion

@@ -43,9 +43,16 @@ def study(world: World, place: Path, folder: Path, **changes: Any) -> Study:
 
 def scheduler(world: World, made: Study, collections: tuple[Collection, ...] = ()) -> StudyScheduler:
     """Its scheduler."""
-    digest, there = weights.hash_model_files(world.bert), environment.detect_environment()
-    data = world.prepared
-    resolved = ResolvedInputs(data.fingerprint, digest, world.bert, there, data.domains, collections=collections)
+    path, there = weights.resolve_model_path(made.model.name), environment.detect_environment()
+    resolved = ResolvedInputs(
+        world.prepared.fingerprint,
+        weights.hash_model(path, made.model),
+        path,
+        there,
+        world.prepared.domains,
+        collections=collections,
+        folder_digest=weights.hash_module_files(path),
+    )
     return StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
 
 

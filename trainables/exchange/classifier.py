@@ -1,12 +1,10 @@
 """Cross-encoders as other libraries save them: their encoder runs packed, their head is the library's own.
 
-Two kinds of folders are read. In the first, transformers saves a model for sequence classification with one or two
-labels. In the second, sentence-transformers saves a `CrossEncoder` as modules: Transformer, Pooling and Dense layers.
-The pooling may be this project's `CosinePooling`, which is computed here: code in a folder is never run.
+`trainables.models.head_form` says which folders are read.
 """
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,30 +14,14 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
+from trainables.models.cross_encoder import SavedHead
 from trainables.models.dropout import NO_DROPOUT
-from trainables.models.model_json import ModelModule, read_json_object, read_modules
+from trainables.models.head_form import TWO_LABELS, HeadForm, SavedPooling, Separator, read_head_form
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.pretrained import check_model_settings, report_unloadable
 from trainables.models.transformer import Transformer
 from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.errors import UserError
-
-Pooling = Literal["first", "mean", "cosine"]
-_CLASSIFIER = "ForSequenceClassification"
-_TWO_LABELS = 2
-_COSINE = "cosine_pooling.CosinePooling"
-"""Type of the cosine pooling in modules.json."""
-_EXPECTED = (
-    "a model for sequence classification with 1 or 2 labels, or a CrossEncoder of sentence-transformers with the "
-    "modules Transformer, Pooling and Dense"
-)
-
-
-class Separator(NamedTuple):
-    """Tokens between query and document."""
-
-    token: int
-    length: int
 
 
 class Classifier(nn.Module):
@@ -47,15 +29,14 @@ class Classifier(nn.Module):
 
     Args:
         encoder: encoder, packed.
-        pooling: "first" for the output of the first token of each pair, "mean" for the mean over its tokens, "cosine"
-            for the cosine between the means over its query and over its document.
+        pooling: input of the head.
         head: returns the logits, shape (pairs, 1 or 2), of pooled outputs of shape (pairs, hidden), or (pairs, 1) of a
             cosine.
         separator: what is between query and document; needed for the cosine.
     """
 
     def __init__(
-        self, encoder: Transformer, pooling: Pooling, head: nn.Module, separator: Separator | None = None
+        self, encoder: Transformer, pooling: SavedPooling, head: nn.Module, separator: Separator | None = None
     ) -> None:
         super().__init__()
         self.encoder, self.pooling, self.head, self._separator = encoder, pooling, head, separator
@@ -88,7 +69,7 @@ class Classifier(nn.Module):
         The score is the only logit, or with two labels the logit of label 1 minus that of label 0.
         """
         logits = self.compute_logits(batch)
-        return logits[:, 1] - logits[:, 0] if logits.shape[1] == _TWO_LABELS else logits[:, 0]
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == TWO_LABELS else logits[:, 0]
 
 
 def load_classifier(path: Path) -> Classifier:
@@ -98,63 +79,50 @@ def load_classifier(path: Path) -> Classifier:
         path: folder with the model's files (safetensors; nothing is unpickled).
 
     Raises:
-        UserError: if the folder has another kind of model, a module or an activation function that is not known,
-            another number of labels, an unknown architecture, or weights that do not fit.
+        UserError: as `read_head_form` does, or for an unknown architecture, or weights that do not fit.
     """
     check_model_settings(path, BaseModelSettings(max_length=8))
-    names = _read_settings(path / "config.json").get("architectures")
-    name = str(names[0]) if isinstance(names, list) and names else "model without architecture"
-    modules = read_modules(path, "MODEL", (_COSINE,))
-    if modules and _read_settings(path / "config_sentence_transformers.json").get("default_prompt_name"):
-        raise UserError("MODEL", f"{path.name!r} puts a prompt before every text", "a model without a default prompt")
-    if modules and _read_settings(path / "sentence_bert_config.json").get("do_lower_case"):
-        raise UserError("MODEL", f"{path.name!r} lower-cases texts before its tokenizer", "a tokenizer that does so")
-    if len(modules) <= 1 and name.endswith(_CLASSIFIER):
-        return _load_sequence_classifier(path).eval()
-    if not modules:
-        raise UserError("MODEL", f"{path.name!r} has a {name}", _EXPECTED)
-    return _load_cross_encoder(path, modules).eval()
+    form = read_head_form(path)
+    encoder, head = _load_parts(path, form)
+    return Classifier(_pack(encoder), form.pooling, head, form.separator).eval()
 
 
-def _load_sequence_classifier(path: Path) -> Classifier:
-    config = _load_config(path)
-    _check_labels(path, int(config.num_labels))
-    model = _load_weights(AutoModelForSequenceClassification, path, config)
-    encoder = getattr(model, model.base_model_prefix)
-    # The model's own forward pass computes the logits of what is pooled already, so that every head is right.
-    setattr(model, model.base_model_prefix, _PooledEncoder(encoder))
-    pooling: Pooling = "mean" if getattr(config, "classifier_pooling", "cls") == "mean" else "first"
-    return Classifier(_pack(encoder), pooling, _ClassificationHead(model))
+def load_saved_head(path: Path) -> SavedHead:
+    """Return the head of the cross-encoder in a folder, for training.
+
+    Of two labels it has the difference, the score.
+
+    Raises:
+        UserError: as `load_classifier` does, or if the difference of two labels is not that of an output layer.
+    """
+    form = read_head_form(path, "model.name")
+    _, head = _load_parts(path, form)
+    last = head.last_layer
+    if last.out_features == TWO_LABELS:
+        if isinstance(head, DenseHead) and not head.is_linear:
+            expected = "an output layer without activation, or 1 label"
+            raise UserError("model.name", f"{path.name!r} has 2 labels with an activation", expected)
+        last.weight = nn.Parameter(last.weight[1:] - last.weight[:1])
+        last.bias = None if last.bias is None else nn.Parameter(last.bias[1:] - last.bias[:1])
+        last.out_features = 1
+    return SavedHead(form.pooling, head.eval())
 
 
-def _load_cross_encoder(path: Path, modules: list[ModelModule]) -> Classifier:
-    from sentence_transformers.base.modules import Dense
-
-    kinds = [module.kind for module in modules]
-    beginnings = ["Transformer", "Pooling"], ["Transformer", "CosinePooling"]
-    if kinds[:2] not in beginnings or set(kinds[2:]) != {"Dense"}:
-        raise UserError("MODEL", f"{path.name!r} has the modules {', '.join(kinds)}", _EXPECTED)
-    separator = _read_separator(path / modules[1].folder) if kinds[1] == "CosinePooling" else None
-    pooling: Pooling = "cosine" if separator else _read_pooling(path / modules[1].folder)
-    layers = list[Any]()
-    for module in modules[2:]:
-        _check_dense(path, module.folder)
-        with report_unloadable(path, "MODEL"):
-            layers.append(Dense.load(str(path), subfolder=module.folder, local_files_only=True))
-    if layers[-1].module_output_name != "scores":
-        raise UserError(
-            "MODEL",
-            f"the last Dense layer of {path.name!r} has the output {layers[-1].module_output_name!r}",
-            'the output "scores"',
-        )
-    _check_labels(path, int(layers[-1].out_features))
-    encoder = _load_weights(AutoModel, path, _load_config(path))
-    return Classifier(_pack(encoder), pooling, _DenseHead(layers), separator)
-
-
-def _load_config(path: Path) -> Any:
+def _load_parts(path: Path, form: HeadForm) -> tuple[Any, "ClassificationHead | DenseHead"]:
+    """Return the encoder, a model of transformers, and the head."""
     with report_unloadable(path, "MODEL"):
-        return AutoConfig.from_pretrained(path, local_files_only=True)
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+    if form.is_classifier:
+        model = _load_weights(AutoModelForSequenceClassification, path, config)
+        encoder = getattr(model, model.base_model_prefix)
+        # The model's own forward pass computes the logits of what is pooled already, so that every head is right.
+        setattr(model, model.base_model_prefix, _PooledEncoder(encoder))
+        return encoder, ClassificationHead(model)
+    from sentence_transformers.base.modules import Dense  # takes seconds, and most models need it not
+
+    with report_unloadable(path, "MODEL"):
+        layers = [Dense.load(str(path), subfolder=folder, local_files_only=True) for folder in form.dense]
+    return _load_weights(AutoModel, path, config), DenseHead(layers, has_dropout=form.pooling != "cosine")
 
 
 def _load_weights(loader: Any, path: Path, config: Any) -> Any:
@@ -192,62 +160,62 @@ class _PooledEncoder(nn.Module):
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
 
 
-class _ClassificationHead(nn.Module):
+class ClassificationHead(nn.Module):
+    """Head of a model for sequence classification.
+
+    Args:
+        model: the model, with a `_PooledEncoder`.
+    """
+
     def __init__(self, model: Any) -> None:
         super().__init__()
-        self._model = model
+        self.model = model
+
+    @property
+    def last_layer(self) -> nn.Linear:
+        """Layer that computes the logits."""
+        return [module for module in self.model.modules() if isinstance(module, nn.Linear)][-1]
+
+    def name_weights(self) -> dict[str, Tensor]:
+        """Return the weights by their names in the model of transformers."""
+        return {name.replace("._pooler.", ".pooler."): value for name, value in self.model.state_dict().items()}
 
     def forward(self, pooled: Tensor) -> Tensor:
-        logits: Tensor = self._model(input_ids=pooled).logits
+        """Return the logits of outputs of the first tokens, shape (pairs, labels)."""
+        logits: Tensor = self.model(input_ids=pooled).logits
         return logits
 
 
-class _DenseHead(nn.Module):
-    def __init__(self, layers: list[Any]) -> None:
+class DenseHead(nn.Module):
+    """Dense layers of sentence-transformers, with dropout before the last one in training.
+
+    Args:
+        layers: the layers, of the class `Dense`.
+        has_dropout: False for the layer over a cosine, which has no dropout.
+    """
+
+    def __init__(self, layers: list[Any], has_dropout: bool) -> None:
         super().__init__()
-        self._layers = nn.ModuleList(layers)
+        self.layers: Any = nn.ModuleList(layers)
+        self._dropout: nn.Module = nn.Dropout() if has_dropout else nn.Identity()
+
+    @property
+    def last_layer(self) -> nn.Linear:
+        """Layer that computes the logits."""
+        last: nn.Linear = self.layers[-1].linear
+        return last
+
+    @property
+    def is_linear(self) -> bool:
+        """True if the logits are what the last layer computes."""
+        last = self.layers[-1]
+        return isinstance(last.activation_function, nn.Identity) and not last.use_residual
 
     def forward(self, pooled: Tensor) -> Tensor:
+        """Return the logits of pooled outputs, shape (pairs, labels)."""
         features = {"sentence_embedding": pooled}
-        for layer in self._layers:
+        for layer in self.layers[:-1]:
             features = layer(features)
-        return features["scores"]
-
-
-def _read_settings(file: Path) -> dict[str, Any]:
-    return read_json_object(file, "MODEL", missing={})
-
-
-def _read_separator(folder: Path) -> Separator:
-    settings = _read_settings(folder / "config.json")
-    try:
-        return Separator(int(settings["separator"]), int(settings["n_separators"]))
-    except (KeyError, TypeError, ValueError) as error:
-        expected = "separator and n_separators, as the export wrote them"
-        raise UserError("MODEL", f"{folder.parent.name}/{folder.name}/config.json is damaged", expected) from error
-
-
-def _read_pooling(folder: Path) -> Pooling:
-    settings = _read_settings(folder / "config.json")
-    legacy = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-    modes = settings.get("pooling_mode") or [
-        legacy.get(key, key) for key, value in settings.items() if key.startswith("pooling_mode_") and value is True
-    ]
-    poolings: dict[str, Pooling] = {"cls": "first", "mean": "mean"}
-    name = modes if isinstance(modes, str) else ", ".join(modes) or "mean"
-    if name not in poolings:
-        raise UserError("MODEL", f"{folder.parent.name!r} has the pooling {name}", "the pooling cls or mean")
-    return poolings[name]
-
-
-def _check_dense(path: Path, folder: str) -> None:
-    activation = _read_settings(path / folder / "config.json").get("activation_function", "torch.")
-    if not str(activation).startswith("torch."):
-        raise UserError("MODEL", f"{path.name}/{folder} has the activation {activation}", "an activation of torch")
-    if not (path / folder / "model.safetensors").is_file():
-        raise UserError("MODEL", f"no model.safetensors in {path.name}/{folder}", "weights as safetensors")
-
-
-def _check_labels(path: Path, n_labels: int) -> None:
-    if n_labels > _TWO_LABELS:
-        raise UserError("MODEL", f"{path.name!r} has {n_labels} labels", "1 label, or 2 with label 1 for relevant")
+        features["sentence_embedding"] = self._dropout(features["sentence_embedding"])
+        logits: Tensor = self.layers[-1](features)["scores"]
+        return logits

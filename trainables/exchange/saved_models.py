@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
 from trainables.exchange import cosine_pooling
+from trainables.exchange.classifier import ClassificationHead, DenseHead
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.transformer import Transformer as Encoder
@@ -31,6 +32,8 @@ _COSINE_FILE = Path(str(cosine_pooling.__file__)).name
 
 def has_classifier(model: CrossEncoder) -> bool:
     """Return whether transformers has a model for sequence classification that computes what this ranker does."""
+    if model.saved:
+        return isinstance(model.head, ClassificationHead)
     return model.pooling == "cls" and model.architecture.classifier is not None
 
 
@@ -131,28 +134,29 @@ def _save_encoder(model: Encoder, config: Any, folder: Path) -> None:
 
 def _save_classifier(model: CrossEncoder, config: Any, folder: Path) -> None:
     architecture = model.architecture
-    assert model.pooler is not None
-    assert architecture.classifier is not None
     config.num_labels = 1
-    if architecture.classifier_activation:
+    if architecture.classifier_activation and not model.saved:
         setattr(config, architecture.classifier_activation, "tanh")
     exported = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
-    own_pooler = {*model.pooler.parameters()}
-    weights = {
-        f"{exported.base_model_prefix}.{name}": parameter
-        for name, parameter in model.encoder_parameters().items()
-        if parameter not in own_pooler
-    }
-    dense, output = architecture.classifier
-    weights |= {f"{dense}.{name}": parameter for name, parameter in model.pooler.dense.named_parameters()}
-    weights |= {f"{output}.{name}": value for name, value in _make_score_layer(model).items()}
+    prefix, encoder = exported.base_model_prefix, model.encoder_parameters().items()
+    if isinstance(model.head, ClassificationHead):
+        weights = {f"{prefix}.{name}": parameter for name, parameter in encoder if not name.startswith("pooler.")}
+        weights |= model.head.name_weights()
+    else:
+        assert model.pooler is not None
+        assert architecture.classifier is not None
+        own_pooler = {*model.pooler.parameters()}
+        weights = {f"{prefix}.{name}": parameter for name, parameter in encoder if parameter not in own_pooler}
+        dense, output = architecture.classifier
+        weights |= {f"{dense}.{name}": parameter for name, parameter in model.pooler.dense.named_parameters()}
+        weights |= {f"{output}.{name}": value for name, value in _make_score_layer(model).items()}
     exported.load_state_dict(weights)
     exported.save_pretrained(folder)
 
 
 def _make_pooling(model: CrossEncoder, tokenizer: PreTrainedTokenizerBase) -> Module:
     if model.pooling != "cosine":
-        pooling: Module = Pooling(model.hidden_size, model.pooling)
+        pooling: Module = Pooling(model.hidden_size, "cls" if model.pooling == "first" else model.pooling)
         return pooling
     _, between, _ = get_special_tokens(tokenizer, 2)
     return cosine_pooling.CosinePooling(int(between[0]), len(between))
@@ -160,6 +164,10 @@ def _make_pooling(model: CrossEncoder, tokenizer: PreTrainedTokenizerBase) -> Mo
 
 def _make_dense_layers(model: CrossEncoder) -> list[Dense]:
     """Return the layers between the pooled output and the score, which a cross-encoder expects under this name."""
+    if isinstance(model.head, DenseHead):
+        for layer in model.head.layers:
+            layer.out_features = layer.linear.out_features
+        return [*model.head.layers]
     layers = []
     if model.pooler is not None:
         dense = model.pooler.dense
@@ -175,6 +183,7 @@ def _make_score_layer(model: CrossEncoder) -> dict[str, Tensor]:
 
     For a cosine, the layer also does the standardisation.
     """
+    assert isinstance(model.head, nn.Linear)
     weight, bias = model.head.weight.detach(), model.head.bias.detach()
     if model.outputs == 2:
         last = 1 if model.ranking_score == "difference" else 0

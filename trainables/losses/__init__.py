@@ -15,7 +15,7 @@ DEFAULT_LOSS = "cross_entropy"
 DEFAULT_TEMPERATURE = 1.0
 """Divisor of the scores that a loss or its smoothing reads, if a configuration does not name one."""
 Form = Literal["pointwise", "pairwise", "margin", "listwise"]
-_SYSTEMS = ("BM25", "CL", "untrained")
+_SYSTEMS = ("BM25", "CL", "before", "cosine", "untrained")
 """Names of systems that no loss makes."""
 
 

@@ -1,17 +1,32 @@
-"""BERT-like cross-encoder with a fresh head.
+"""BERT-like cross-encoder with a fresh head, or with that of a saved one.
 
 Pointwise ranking with the [CLS] token: Nogueira and Cho (2019), as used by Penha and Hauff (2021), section 4.
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from trainables.models.dropout import NO_DROPOUT, Dropout
+from trainables.models.dropout import NO_DROPOUT, Dropout, replace_dropouts
+from trainables.models.head_form import SavedPooling
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.transformer import Transformer, load_pretrained, make_linear, make_pooler
 from trainables.specs.ranker import RankerModelSettings
+
+
+class SavedHead(NamedTuple):
+    """Head of a saved cross-encoder.
+
+    Attributes:
+        pooling: its input.
+        layers: module that returns the score, shape (pairs, 1), of pooled outputs of shape (pairs, hidden), or (pairs,
+            1) of a cosine.
+    """
+
+    pooling: SavedPooling
+    layers: nn.Module
 
 
 class CrossEncoder(Transformer):
@@ -23,18 +38,31 @@ class CrossEncoder(Transformer):
         seed: seed of the fresh head, and of a fresh [CLS] pooler if the model has none.
         vocabulary_size: number of tokens that the model must know, see `load_pretrained`.
         outputs: logits of a pair, 2 or 1.
+        saved: head of the model in `path`, in place of a fresh one. Its score is the only logit, or that of relevant
+            next to 0 for not relevant.
     """
 
     def __init__(
-        self, path: Path, settings: RankerModelSettings, seed: int, vocabulary_size: int = 0, outputs: int = 2
+        self,
+        path: Path,
+        settings: RankerModelSettings,
+        seed: int,
+        vocabulary_size: int = 0,
+        outputs: int = 2,
+        saved: SavedHead | None = None,
     ) -> None:
         base = load_pretrained(path, seed, vocabulary_size)
         super().__init__(base, settings)
-        self.pooling, self.ranking_score = settings.pooling, settings.ranking_score
+        self.saved, self.ranking_score = saved, settings.ranking_score
+        self.pooling = saved.pooling if saved else settings.pooling
         self.pooler = make_pooler(base) if settings.pooling == "cls" else None
         self.outputs = outputs
-        self.head = make_linear(base, 1 if settings.pooling == "cosine" else self.hidden_size, outputs)
         self.cosine_mean, self.cosine_std = 0.0, 1.0
+        if saved:
+            self.head: nn.Module = saved.layers
+            replace_dropouts(self.head, self._dropout)
+            return
+        self.head = make_linear(base, 1 if settings.pooling == "cosine" else self.hidden_size, outputs)
         if settings.pooling == "cosine":
             with torch.no_grad():
                 self.head.weight += torch.tensor([[-0.5], [0.5]] if outputs == 2 else [[1.0]])
@@ -53,16 +81,22 @@ class CrossEncoder(Transformer):
     def forward(self, batch: PackedBatch | PackedLayout, dropout: Dropout = NO_DROPOUT) -> Tensor:
         """Return the logits of the pairs, shape (pairs, outputs).
 
-        The frozen layers have no dropout; the output of the [CLS] and mean poolings has dropout.
+        The frozen layers have no dropout; the output of the [CLS] and mean poolings has dropout. A saved head has it
+        where its library has it.
         """
-        logits: Tensor = self.head(self._pool(batch, dropout))
-        return logits
+        pooled = self._pool(batch, dropout)
+        with self._dropout.use(dropout):
+            logits: Tensor = self.head(pooled)
+        return nn.functional.pad(logits, (1, 0)) if self.saved and self.outputs == 2 else logits
 
     def _pool(self, batch: PackedBatch | PackedLayout, dropout: Dropout) -> Tensor:
-        hidden, layout = self.encode(batch, dropout, first_only=self.pooler is not None)
+        hidden, layout = self.encode(batch, dropout, first_only=self.pooling in ("cls", "first"))
         if self.pooler is not None:
             return dropout(self.pooler(hidden))
+        if self.pooling == "first":
+            return hidden
         if self.pooling == "mean":
-            return dropout(layout.mean_pool(hidden))
+            mean = layout.mean_pool(hidden)
+            return mean if self.saved else dropout(mean)
         query, document = layout.mean_pool_parts(hidden)
         return (nn.functional.cosine_similarity(query, document, dim=1)[:, None] - self.cosine_mean) / self.cosine_std

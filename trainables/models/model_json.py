@@ -75,6 +75,13 @@ def read_modules(path: Path, key: str, own: tuple[str, ...] = ()) -> list[ModelM
     return [ModelModule(row["type"].rpartition(".")[2], row["path"]) for row in rows]
 
 
+def list_module_folders(path: Path) -> list[str]:
+    """Return the folders of the modules of sentence-transformers, of whatever kind; none if there are none."""
+    rows = _read_json(path / "modules.json", missing=[])
+    named = [row.get("path") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [name for name in named if isinstance(name, str)]
+
+
 def check_subfolder(file: Path, name: object, key: str = "MODEL") -> None:
     """Raise an error for the name of a subfolder, in a file of a model, that is a place outside the model's folder.
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
-from trainables.models.model_json import read_json_object, read_modules, refuse_foreign_code
+from trainables.models.head_form import read_head_form
+from trainables.models.model_json import list_module_folders, read_json_object, read_modules, refuse_foreign_code
 from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.errors import UserError
 
@@ -43,7 +44,7 @@ SLOW_TOKENIZERS = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokeniz
 
 
 def resolve_model_path(
-    name: str, key: str = "model.name", files: tuple[str, ...] = _COMMON_FILES + _OPTIONAL_FILES
+    name: str, key: str = "model.name", files: tuple[str, ...] = (*ENCODER_FILES, *_OPTIONAL_FILES)
 ) -> Path:
     """Return the folder with the model's files, and download them if needed.
 
@@ -222,8 +223,8 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
 
     Raises:
         UserError: if the architecture is unknown, if the settings ask for more layers or tokens than the model has or
-            leave no layer to train, if layers that share their weights are to be frozen, or if the model's files are
-            missing, damaged, unsupported or of different sizes.
+            leave no layer to train, if layers that share their weights are to be frozen, if there is no head where the
+            settings ask for it, or if the model's files are missing, damaged, unsupported or of different sizes.
     """
     config = read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
@@ -254,6 +255,9 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
         if name.endswith(".safetensors"):
             shapes |= _read_shapes(path / name)
     _check_sizes(path, config, architecture, shapes)
+    is_classifier = model.has_saved_head and read_head_form(path, "model.name").is_classifier
+    if is_classifier and not any(name.startswith("classifier.") for name in shapes):
+        raise UserError("model.name", f"{path.name!r} has no weights of its head", "the weights of all layers")
 
 
 def _check_sizes(
@@ -288,12 +292,23 @@ def _read_shapes(weights: Path) -> dict[str, list[int]]:
         raise UserError("model.name", found, "the complete file") from error
 
 
+def hash_model(path: Path, model: BaseModelSettings) -> str:
+    """Return the digest of what training with these settings starts from."""
+    return hash_module_files(path) if model.has_saved_head else hash_model_files(path)
+
+
 def hash_model_files(path: Path) -> str:
     """Return "sha256:" and 16 hexadecimal digits over the names and contents of the model's files."""
     patterns = (*_OPTIONAL_FILES, *_list_weight_files(path))
     optional = {name for pattern in patterns for name in _list_matching_files(path, pattern)}
     common = [name for name in _COMMON_FILES if (path / name).is_file()]
     return _hash_files(path, common + sorted(optional - {*common}))
+
+
+def hash_module_files(path: Path) -> str:
+    """Return the same digest, also over the modules that sentence-transformers adds to the encoder."""
+    folders = {path, *(path / name for name in list_module_folders(path))}
+    return _hash_files(path, [name for name in list_encoder_files(path) if (path / name).parent in folders])
 
 
 def hash_encoder_files(path: Path) -> str:

@@ -12,6 +12,7 @@ from trainables.difficulty.cache import Action, ensure_difficulties, get_difficu
 from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
 from trainables.models.cross_encoder import CrossEncoder
+from trainables.rankers.cosine_ranking import compute_cosines
 from trainables.rankers.ranker_run import RankerData, RankerRun, open_dataset
 from trainables.rankers.ranker_trainer import RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
@@ -45,7 +46,7 @@ def precompute(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> 
 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
     """Start a run; a scoring run also saves the difficulty scores that other runs need."""
-    if trial.specification.system == "sampler":
+    if trial.specification.system != "cross-encoder":
         return _ReferenceRankingRun(trial)
     return (_DifficultyModelRun if trial.saves_difficulty else RankerRun)(trial, on_wait)
 
@@ -63,8 +64,8 @@ def compute_extra_metrics(trial: TrialSpec, scores: np.ndarray, frame: pd.DataFr
     """Return the expected calibration error of the candidates, for scores from which a probability follows."""
     specification = as_ranker_spec(trial.specification)
     model, loss = specification.model, LOSSES[specification.variant.loss]
-    is_difference = model is not None and model.ranking_score == "difference" and specification.system != "sampler"
-    if not (is_difference and loss.has_probabilities):
+    is_logit = specification.system == "cross-encoder" and loss.has_probabilities
+    if not (is_logit and model is not None and model.ranking_score == "difference"):
         return {}
     is_scored = scores > -np.inf
     return {"ECE": expected_calibration_error(scores[is_scored], frame["relevant"].to_numpy()[is_scored])}
@@ -81,7 +82,7 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     segment = Segment(0, training.instances, specification.variant.to_unsmoothed())
 
     def make_workload(model: CrossEncoder, features: InMemoryFeatures) -> Workload:
-        if model.pooling == "cosine":
+        if require(specification.model).pooling == "cosine":
             model.standardize_cosine(features.read(rows))
         trainer = RankerTrainer(model, training, 0, features)
         return Workload(
@@ -94,7 +95,8 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
 class _ReferenceRankingRun:
     """A run of a ranking that is not trained.
 
-    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, with every sampler.
+    It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, with every sampler. Or it is
+    that of the model before training, by the cosine.
     """
 
     instances_seen = 0
@@ -107,22 +109,24 @@ class _ReferenceRankingRun:
         """Return the result of the ranking."""
         start, split = time.monotonic(), "dev" if self._trial.action == "train" else "test"
         data = RankerData(self._trial)
-        scores = _read_reference_scores(data, split)
+        scores = self._compute_scores(data, split)
         others = {
-            each.label: _read_reference_scores(RankerData(self._trial, each), "test")
-            for each in self._trial.collections
+            each.label: self._compute_scores(RankerData(self._trial, each), "test") for each in self._trial.collections
         }
         value = data.get_evaluated(split).compute_metric(self._trial.metric, scores)
         seconds = round(time.monotonic() - start, 3)
         return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], seconds, others)
 
+    def _compute_scores(self, data: RankerData, split: str) -> np.ndarray:
+        if self._trial.specification.system == "cosine":
+            scores = compute_cosines(self._trial, data.prepared, split)
+        else:
+            column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
+            scores = data.prepared.read_candidates(split)[column].to_numpy(dtype=float)
+        return data.get_evaluated(split).add_missed(scores)
+
     def close(self) -> None:
         """Do nothing, since no lease is held."""
-
-
-def _read_reference_scores(data: RankerData, split: str) -> np.ndarray:
-    column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
-    return data.get_evaluated(split).add_missed(data.prepared.read_candidates(split)[column].to_numpy(dtype=float))
 
 
 class _DifficultyModelRun(RankerRun):

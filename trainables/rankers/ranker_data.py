@@ -12,7 +12,8 @@ from trainables.data.statistics import load_ranking_statistics as load_statistic
 from trainables.data.tasks import SPLITS, get_task
 from trainables.losses import LOSSES
 from trainables.metrics import RERANKING_NOTE, describe_retrieval, get_measure
-from trainables.models.pretrained import hash_model_files, resolve_model_path
+from trainables.models.model_json import read_json_object
+from trainables.models.pretrained import hash_model, load_tokenizer, resolve_model_path
 from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.label_noise import compute_hidden_weak_labels
 from trainables.smoothing import DISTRIBUTIONS
@@ -43,7 +44,8 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
     Raises:
         UserError: if a weak label is missing although a variant needs it (also that of a relevant document, if the task
             has label noise), the task has no dialogue turns to count, the splits share more queries than the study
-            allows, or a further collection has special tokens that the task lacks.
+            allows, a further collection has special tokens that the task lacks, or a saved ranker knows fewer tokens
+            than the tokenizer of its folder with those of the task.
     """
     default, allowed = get_task(study.task.name).allowed_overlap, study.task.allowed_overlap
     check_overlaps(prepared.find_overlaps(), default if allowed is None else allowed)
@@ -57,6 +59,20 @@ def check_data(study: Any, prepared: RankingDataset) -> None:
     if "turns" in asked and not get_task(study.task.name).is_dialogue:
         expected = "another score, or a task of dialogues: these queries have one turn each"
         raise UserError("curriculum.score", "'turns'", expected)
+    if study.model.has_saved_head:
+        _check_tokenizer(study)
+
+
+def _check_tokenizer(study: Any) -> None:
+    path, added = resolve_model_path(study.model.name), get_task(study.task.name).list_added_tokens(study.task)
+    known, n_tokens = read_json_object(path / "config.json").get("vocab_size"), len(load_tokenizer(path, added))
+    if known is None or n_tokens > known:
+        found = f"{path.name!r} knows {known} tokens, and its tokenizer has {n_tokens}"
+        if added:
+            raise UserError(
+                "task.separators", f"{found} with {' and '.join(added)}", "false, or a model that knows them"
+            )
+        raise UserError("model.name", found, "a tokenizer and weights that belong together")
 
 
 def _check_sampler_scores(study: Any, prepared: RankingDataset) -> None:
@@ -197,10 +213,9 @@ def _format_reference_metric(prepared: RankingDataset, metric: str, split: str) 
 
 def _summarize_tokens(study: Any, prepared: RankingDataset) -> str:
     from trainables.data.ranking_tokens import tokenize_pairs
-    from trainables.models.pretrained import load_tokenizer
 
     path = resolve_model_path(study.model.name)
     length, added = study.model.max_length, get_task(study.task.name).list_added_tokens(study.task)
     tokenizer = load_tokenizer(path, added)
-    tokens = tokenize_pairs(prepared, tokenizer, hash_model_files(path), length, study.cache_folder)
+    tokens = tokenize_pairs(prepared, tokenizer, hash_model(path, study.model), length, study.cache_folder)
     return f"{tokens.describe_lengths('pair')} to model.max_length = {length}"

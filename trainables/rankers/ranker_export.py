@@ -56,7 +56,7 @@ def export_model(
         library_class="CrossEncoder",
         transformers_class="AutoModelForSequenceClassification" if is_whole else "AutoModel",
         is_whole=is_whole,
-        needs_code=settings.pooling == "cosine",
+        needs_code=model.pooling == "cosine",
         has_probabilities=loss.has_probabilities and settings.ranking_score == "difference",
         notes=(*_list_notes(specification), *([] if is_whole else [_describe_speed(model)])),
         sources=tuple(_list_sources(specification)),
@@ -70,6 +70,8 @@ def _choose_classifier(model: CrossEncoder, form: ExportForm | None) -> bool:
         if form == "classification":
             raise UserError("--form", form, "modules: transformers has no model for sequence classification like this")
         return False
+    if form == "modules" and model.saved:
+        raise UserError("--form", form, "classification, the form of the saved head that the study continued")
     if form == "modules" and (reason := explain_padding(model)) is not None:
         expected = "classification, and study.rerank for speed"
         raise UserError("--form", f"{form}, which would still be padded, since {reason}", expected)

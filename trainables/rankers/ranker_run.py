@@ -13,6 +13,7 @@ from trainables.data.ranking_tokens import PairTokens, get_pair_tokens_folder, l
 from trainables.data.tasks import get_task
 from trainables.data.teacher import read_teacher_scores
 from trainables.difficulty.cache import load_training_difficulties
+from trainables.exchange.classifier import load_saved_head
 from trainables.losses import LOSSES
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.pretrained import load_tokenizer
@@ -90,7 +91,9 @@ class RankerData(EncoderInputs):
         specification, path = self._specification, require(self._trial.model_path)
         vocabulary = len(load_tokenizer(path, self._added_tokens)) if self._added_tokens else 0
         outputs = LOSSES[specification.variant.loss].outputs
-        model = CrossEncoder(path, require(specification.model), seed, vocabulary, outputs)
+        settings = require(specification.model)
+        saved = load_saved_head(path) if settings.has_saved_head else None
+        model = CrossEncoder(path, settings, seed, vocabulary, outputs, saved)
         return model.to(require(specification.environment).device_type)
 
     @property
@@ -141,9 +144,9 @@ class RankerRun(BaseRun):
 
     def _make_trainer(self) -> RankerTrainer:
         trial, specification = self.trial, as_ranker_spec(self.trial.specification)
-        seed = require(specification.seed)
+        seed = specification.seed or 0  # a saved ranker before training has none
         model = self.data.load_model(seed)
-        if model.pooling == "cosine":
+        if require(specification.model).pooling == "cosine":
             model.standardize_cosine(self.data.read(list_standardization_rows(self._train_pairs)))
         prepared, on_wait = self.data.prepared, self._on_wait
 

@@ -15,14 +15,20 @@ from trainables.utils.base_settings import MAX_COUNT, AtLeastTwo, PositiveInt, P
 class RankerModelSettings(BaseModelSettings):
     """Settings of the cross-encoder."""
 
-    pooling: Literal["cls", "mean", "cosine"] = "cls"
-    """Input of the head: the [CLS] pooler, the mean of the tokens, or the standardised cosine between the means of
-    query and document tokens, encoded together."""
+    pooling: Literal["cls", "mean", "cosine", "saved"] = "cls"
+    """Input of the new head: the [CLS] pooler, the mean of the tokens, or the standardised cosine between the means of
+    query and document tokens, encoded together. saved: no new head; the model is a saved reranker, which training
+    continues with its own pooling and head."""
     ranking_score: Literal["difference", "relevant_logit"] = "difference"
     """Score that ranks candidates: logit(relevant) - logit(not relevant), or logit(relevant), as in the code of Penha
     and Hauff (2021), without probabilities: no Brier, NLL, ECE or reliability diagram."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
     """Tokens of [CLS] query [SEP] document [SEP]. Longer inputs are cut, see task.truncation."""
+
+    @property
+    def has_saved_head(self) -> bool:
+        """True if training continues a saved reranker."""
+        return self.pooling == "saved"
 
 
 def _check_tokens(value: Any) -> Any:
@@ -48,7 +54,7 @@ class RankerTrainingSettings(BaseTrainingSettings):
 
     With "query", every batch has the same number of relevant documents."""
     head_learning_rate: Annotated[float, Field(gt=0)] | None = None
-    """Learning rate of the new head. If None, `learning_rate`."""
+    """Learning rate of the head. If None, `learning_rate`."""
     sampling: Literal["epochs", "uniform"] = "epochs"
     """Order of queries or pairs: shuffled in every epoch, or each batch drawn from all of them, as in the code of Penha
     and Hauff (2020)."""
@@ -65,7 +71,7 @@ class RankerTrainingSettings(BaseTrainingSettings):
         return counts["relevant" if self.unit == "pair" else "queries"] + counts["queries"] * self.negatives
 
     def get_head_learning_rate(self) -> float:
-        """Return the learning rate of the new head."""
+        """Return the learning rate of the head."""
         return self.head_learning_rate or self.learning_rate
 
 
@@ -119,13 +125,14 @@ class LabelSmoothing(BaseSmoothing):
 class RankerRunSpec(RunSpec):
     """Specification of one run of a ranker.
 
-    `system` is "cross-encoder", or "sampler" for a ranking that is not trained: that of BM25, or that of the first
-    stage which retrieved the candidates.
+    `system` is "cross-encoder", or that of a ranking that is not trained. "sampler" is that of BM25, or that of the
+    first stage which retrieved the candidates. "cosine" is that of the model that training starts from, which encodes
+    query and document separately.
     """
 
     trainable: ClassVar[str] = "trainables.rankers"
 
-    system: Literal["cross-encoder", "sampler"] = "cross-encoder"
+    system: Literal["cross-encoder", "sampler", "cosine"] = "cross-encoder"
     task: RankerTaskSettings
     model: RankerModelSettings | None = None
     training: RankerTrainingSettings | None = None

@@ -104,6 +104,11 @@ class BaseModelSettings(Settings):
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
     """Tokens of a text, including the special tokens."""
 
+    @property
+    def has_saved_head(self) -> bool:
+        """True if training starts from all that the model's folder has, not from its encoder alone."""
+        return False
+
 
 def _validate_checkpoint(name: str) -> str:
     """Return `name` if it is "last" or a metric; otherwise raise ValueError."""

@@ -183,7 +183,7 @@ def test_before_that_what_depends_on_it_is_unknown(tmp_path):
     assert found["training"] == {"epochs": 2.5, "instances": None}
     assert (found["instances"], found["cost"]) == (None, None)
     trained = {row["system"]: row["instances"] for row in found["systems"]}
-    assert [name for name, count in trained.items() if count is not None] == ["BM25 order", "untrained"]
+    assert [name for name, count in trained.items() if count is not None] == ["BM25 order", "cosine"]
     result = call("study.run", tmp_path, "quick", *settings, "--dry-run")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()

@@ -129,7 +129,7 @@ def test_the_card_has_what_the_hub_reads_and_what_the_study_found(finished, worl
     assert metadata["pipeline_tag"] == "text-ranking"
     assert metadata["library_name"] == "sentence-transformers"
     assert answer_study(finished.analysis).sentence in card
-    assert "BERT over untrained (R5@1)" in card
+    assert "BERT over cosine (R5@1)" in card
     assert "A pair of more than 32 tokens is cut as in the study" in card
     assert str(tmp_path) not in card
     data = ModelCard(card, ignore_metadata_errors=False).data
@@ -294,7 +294,7 @@ def test_other_weights_than_those_of_the_record_are_an_error(finished, tmp_path)
     [
         ("L", None, r"SYSTEM: 'L'; expected one of .*LS"),
         ("BM25", None, "SYSTEM: BM25, which has no model of its own"),
-        ("untrained", None, "SYSTEM: untrained, which has no model of its own"),
+        ("cosine", None, "SYSTEM: cosine, which has no model of its own"),
         ("LS", 9, "--seed: 9; expected a seed that LS was tested with: 1, 2"),
     ],
 )

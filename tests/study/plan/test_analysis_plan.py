@@ -47,7 +47,7 @@ def test_all_comparisons_are_declared():
     assert {family["name"]: family["comparisons"] for family in plan["families"]} == {
         "variants": ALL,
         "switch": [["T-LS", "LS"], ["T-WSLS", "WSLS"]],
-        "sanity": [["BERT", "BM25"], ["BERT", "untrained"]],
+        "sanity": [["BERT", "BM25"], ["BERT", "cosine"]],
     }
     assert (plan["version"], plan["seeds"], plan["metric"], plan["alpha"]) == (1, [1, 2, 3, 4, 5], "R10@1", 0.05)
     assert "exploratory" not in plan
@@ -55,8 +55,8 @@ def test_all_comparisons_are_declared():
 
 def test_no_comparison_names_a_system_that_is_not_run():
     plan = build_plan(study(variants=["BERT", "T-WSLS"]), MODEL)
-    assert comparisons(plan) == [["T-WSLS", "BERT"], ["BERT", "BM25"], ["BERT", "untrained"]]
-    assert comparisons(build_plan(study(variants=["BERT"]), MODEL)) == [["BERT", "BM25"], ["BERT", "untrained"]]
+    assert comparisons(plan) == [["T-WSLS", "BERT"], ["BERT", "BM25"], ["BERT", "cosine"]]
+    assert comparisons(build_plan(study(variants=["BERT"]), MODEL)) == [["BERT", "BM25"], ["BERT", "cosine"]]
 
 
 def test_the_hash_is_that_of_the_plan_and_the_plan_is_json(tmp_path):

@@ -74,7 +74,7 @@ def test_each_score_is_a_system_and_another_study_computes_none_again(world, don
     folder, cache = copy(done, tmp_path)
     found = table(done)
     tested = {name for name, _, split in found if split == "test"}
-    assert tested == {"BERT", "untrained", "BM25", *(f"CL-{score}" for score in SCORES)}
+    assert tested == {"BERT", "BM25", "cosine", *(f"CL-{score}" for score in SCORES)}
     names = [path.name.partition("-")[0] for path in list_tables(cache)]
     assert names == [*2 * ["BERT_loss"], *2 * ["BERT_pred"], "words_context"]
     assert [item.role for item in done.configurations][-1] == "scorer"
@@ -149,7 +149,7 @@ def test_a_failed_scorer_is_tried_once_and_lets_the_others_go_on(world, tmp_path
         _run_out(begun)
     assert asked == ["train"]
     assert begun.is_finished
-    assert set(begun.select_winners()) == {"BERT", "untrained", "BM25", "CL-random", "CL-words_context"}
+    assert set(begun.select_winners()) == {"BERT", "BM25", "cosine", "CL-random", "CL-words_context"}
     failed = [item for item in begun.configurations if begun.store.get_state(item.runs[0].id) == "failed"]
     assert {item.name for item in failed if item.role != "scorer"} == {"CL-BERT_pred", "CL-BERT_loss"}
     causes = [

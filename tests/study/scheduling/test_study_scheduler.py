@@ -32,9 +32,9 @@ def test_the_whole_study_runs_once_and_a_second_start_decides_the_same(tmp_path)
     made = scheduler(tmp_path)
     started = drive(made)
     counts = Counter(item.name for item in made.configurations)
-    assert counts == {"BERT": 1, "untrained": 1, "BM25": 1, **TRIALS}
+    assert counts == {"BERT": 1, "BM25": 1, "cosine": 1, **TRIALS}
     assert len(set(names(started))) == len(started) == made.n_trials
-    assert all(len(item.runs) == (1 if item.name == "BM25" else len(SEEDS)) for item in made.configurations)
+    assert all(len(item.runs) == (1 if item.name in ("BM25", "cosine") else len(SEEDS)) for item in made.configurations)
     assert len({item.id for item in made.configurations}) == len(made.configurations)
     second = scheduler(tmp_path)
     for each in (made, second):
@@ -48,7 +48,7 @@ def test_only_the_variants_of_the_study_are_run(tmp_path):
     study = STUDY.model_copy(update={"variants": ("BERT", "T-LS")})
     made = scheduler(tmp_path, study)
     started = drive(made)
-    assert Counter(item.name for item in made.configurations) == {"BERT": 1, "untrained": 1, "BM25": 1, "T-LS": 5}
+    assert Counter(item.name for item in made.configurations) == {"BERT": 1, "BM25": 1, "cosine": 1, "T-LS": 5}
     assert len(started) == made.n_trials
 
 
@@ -73,7 +73,7 @@ def test_the_variants_are_searched_side_by_side(tmp_path):
     requests = list(iter(made.pop_request, None))
     counts = Counter(request.labels["variant"] for request in requests)
     seeds = len(SEEDS)
-    assert counts == {"BERT": seeds, "untrained": seeds, "BM25": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
+    assert counts == {"BERT": seeds, "BM25": 1, "cosine": 1, **dict.fromkeys(TRIALS, 2 * seeds)}
 
 
 def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path):
@@ -84,8 +84,8 @@ def test_tests_start_when_the_search_is_over_and_only_for_the_chosen(tmp_path):
     assert {request.trial.action for request in tests} == {"test"}
     expected = {run.id for item in by_hand(made).values() for run in item.runs}
     assert {request.trial.specification.id for request in tests} == expected
-    assert {request.labels["variant"] for request in tests} == {"BERT", "untrained", "BM25", *TRIALS}
-    assert len(tests) == len(expected) == (len(TRIALS) + 2) * len(SEEDS) + 1
+    assert {request.labels["variant"] for request in tests} == {"BERT", "BM25", "cosine", *TRIALS}
+    assert len(tests) == len(expected) == (len(TRIALS) + 1) * len(SEEDS) + 2
     assert all(request.split == "test" for request in tests)
 
 
@@ -193,7 +193,7 @@ def test_a_retry_after_the_test_set_was_seen_leaves_one_tested_configuration_a_s
     places = {path.parent.name for path in (tmp_path / "failing").glob("runs/*/test.json")}
     proposed = {item.id: item for item in [*first.configurations, *second.configurations]}
     tested = [item for item in proposed.values() if item.runs[0].id in places]
-    assert Counter(item.name for item in tested) == {"BERT": 1, "untrained": 1, "BM25": 1, **dict.fromkeys(TRIALS, 1)}
+    assert Counter(item.name for item in tested) == {"BERT": 1, "BM25": 1, "cosine": 1, **dict.fromkeys(TRIALS, 1)}
 
 
 def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path):
@@ -212,9 +212,7 @@ def test_a_run_is_labelled_with_all_that_one_may_group_by(tmp_path):
 
 def test_every_fork_point_of_the_search_is_asked_of_every_run(tmp_path):
     """Switch points 0.25, 0.5, 0.75 of 64 instances in batches of 32: after 32 and after 64."""
-    started = [
-        request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "untrained")
-    ]
+    started = [request for request in drive(scheduler(tmp_path)) if request.labels["variant"] not in ("BM25", "cosine")]
     assert {request.trial.fork_points for request in started} == {(32, 64)}
 
 

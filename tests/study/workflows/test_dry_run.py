@@ -132,7 +132,7 @@ def test_the_declared_comparisons_are_those_of_the_plan(tmp_path):
     assert lines[first : first + 3] == [
         "comparisons, variants: LS, T-LS, WSLS and T-WSLS with BERT; T-WSLS with T-LS; T-LS with LS (bonferroni for 6)",
         "comparisons, switch: T-WSLS with WSLS (bonferroni for 1)",
-        "comparisons, sanity: BERT with BM25; BERT with untrained (bonferroni for 2)",
+        "comparisons, sanity: BERT with BM25; BERT with cosine (bonferroni for 2)",
     ]
 
 

@@ -72,12 +72,12 @@ def test_a_study_runs_on_every_kind_of_task(world, tmp_path, name):
     begun = StudyScheduler(made, resolved, RunStore(made.folder), "plan-hash")
     conduct(begun)
     chosen = begun.select_winners()
-    assert set(chosen) == {"BERT", "T-WSLS", "BM25", "untrained"}
+    assert set(chosen) == {"BERT", "T-WSLS", "BM25", "cosine"}
     for configuration in chosen.values():
         for run in configuration.runs:
             entry = record.read_run_record(made.folder, run.id, "test")
             assert 0 <= entry["summary"]["test/R4@1"] <= 1
-            if run.model is not None:
+            if run.seed is not None:
                 texts = load_tokens(
                     get_pair_tokens_folder(prepared, run.model.name, run.model.max_length, given.cache_folder)
                 )
@@ -237,10 +237,10 @@ def test_a_study_with_label_noise_shares_data_and_references_with_one_without(wo
             found[name] = configuration.runs[0].id, scores["score"].tolist()
         clean = clean or found
     assert len(list((tmp_path / "cache" / "prepared").glob("*/meta.json"))) == 1
-    assert found.keys() == clean.keys() == {"BERT", "T-WSLS", "BM25", "untrained"}
+    assert found.keys() == clean.keys() == {"BERT", "T-WSLS", "BM25", "cosine"}
     for name in found:
         assert found[name][0] != clean[name][0]
-        assert (found[name][1] == clean[name][1]) == (name in ("BM25", "untrained"))
+        assert (found[name][1] == clean[name][1]) == (name in ("BM25", "cosine"))
 
 
 def write_overlapping(folder: Path) -> RankerTaskSettings:

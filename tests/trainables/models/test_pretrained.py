@@ -20,6 +20,7 @@ from trainables.models.pretrained import (
     check_model_settings,
     hash_encoder_files,
     hash_model_files,
+    hash_module_files,
     load_tokenizer,
     resolve_model_path,
 )
@@ -178,3 +179,14 @@ def test_pickled_parts_of_an_encoder_are_in_its_digest(tmp_path: Path) -> None:
     before = hash_encoder_files(tmp_path)
     (dense / "pytorch_model.bin").write_text("not read")
     assert hash_encoder_files(tmp_path) == before
+
+
+def test_the_modules_of_a_model_are_in_its_digest_and_other_folders_are_not(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "modules.json").write_text('[{"path": ""}, {"path": "pooled"}]')
+    digests = {hash_module_files(tmp_path)}
+    for folder in ("pooled", "checkpoint-1"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config.json").write_text("{}")
+        digests.add(hash_module_files(tmp_path))
+    assert len(digests) == 2
