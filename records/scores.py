@@ -95,8 +95,12 @@ class Evaluator:
         """
         return _evaluate_metric(metric, *self._read_split(path, split, where), where)
 
-    def evaluate_ensemble(self, paths: Sequence[Path], split: str, metric: str, where: str) -> "pd.Series[float]":
+    def evaluate_ensemble(
+        self, paths: Sequence[Path], split: str, metric: str, where: str
+    ) -> "pd.Series[float] | None":
         """Compute a metric as `evaluate_queries` does, for the mean of the scores of several files.
+
+        None if the runs retrieved different documents: a document has no score in a run that did not retrieve it.
 
         Args:
             paths: parquet files of scores of the same candidates, at least one.
@@ -109,6 +113,8 @@ class Evaluator:
         """
         layouts, scores = zip(*(self._read_split(path, split, where) for path in paths), strict=True)
         if any(layout is not layouts[0] for layout in layouts):  # equal columns have the same layout
+            if all(layout.retrieved is not None for layout in layouts):
+                return None
             raise UserError(where, "different candidates", "runs of the same candidates")
         return _evaluate_metric(metric, layouts[0], np.mean(scores, axis=0), where)
 

@@ -86,9 +86,8 @@ def _describe_truncation(results: Results) -> list[str]:
         for run in results.runs
         if (total := run.summary.get("texts"))
     }
-    unit = "pairs" if results.plan.is_reranking else "sentences"
     return [
-        f"{cut:,} of {total:,} {unit} ({100 * cut / total:.1f} %) lose text to model.max_length = {length}."
+        f"{cut:,} of {total:,} texts ({100 * cut / total:.1f} %) lose text to model.max_length = {length}."
         for cut, total, length in sorted(counts)
         if cut >= _LARGE * total
     ]

@@ -39,7 +39,7 @@ def _describe_inputs(results: Results, settings: Mapping[str, dict[str, Any]]) -
         "layers": ", ".join(_list_layers(model)),
         "length": ", ".join([*lengths, *([f"documents cut to {words:,} words"] if words else [])]),
         "data": _join_with_digest(names[1], fingerprint and f"fingerprint {fingerprint}"),
-        "candidates": "; ".join(_list_candidates(results, task)),
+        "candidates": "; ".join(_list_candidates(results, task, "negatives" in settings.get("training", {}))),
     }
 
 
@@ -56,14 +56,14 @@ def _list_layers(model: Mapping[str, Any]) -> Iterator[str]:
         yield f"the last {fresh} with random weights"
 
 
-def _list_candidates(results: Results, task: Mapping[str, Any]) -> Iterator[str]:
+def _list_candidates(results: Results, task: Mapping[str, Any], trains_on_negatives: bool) -> Iterator[str]:
     """Yield the number of candidates and their sampler, of dev and test and of training."""
     number, stage = task.get("candidates"), results.plan.first_stage
     if stage:
         yield stage.source
     elif number:
         yield f"{number}{_format_sampler(task.get('evaluation_sampler'))}"
-    if number and "sampler" in task:
+    if number and "sampler" in task and trains_on_negatives:
         others = task.get("train_negatives") or number - 1
         yield f"in training all relevant documents and {others} others{_format_sampler(task['sampler'])}"
 

@@ -87,7 +87,7 @@ class StudyTrainable(RunTrainable):
         """Return the run record and the scores."""
         specification = self.trial.specification
         backend = get_trainable(specification).training_backend
-        frame = backend.load_scored_pairs(self.trial, outcome.split)
+        frame = backend.load_scored_pairs(self.trial, outcome.split) if outcome.pairs is None else outcome.pairs
         tables = [_make_score_table(outcome.split, frame, outcome.scores)]
         for label, values in outcome.collections.items():
             tables.append(_make_score_table(label, backend.load_scored_pairs(self.trial, label), values))

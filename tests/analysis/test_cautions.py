@@ -47,14 +47,14 @@ def _change_ls(folder: Path, part: str, **values: str | int) -> None:
 
 def test_the_report_says_what_its_figures_cannot_be_compared_with(tmp_path: Path) -> None:
     report = report_of(tmp_path, [replace(run, truncated=1040) for run in study_runs(grid=False)])
-    cut = "1,040 of 1,300 pairs (80.0 %) lose text to model.max_length = 40."
+    cut = "1,040 of 1,300 texts (80.0 %) lose text to model.max_length = 40."
     for text in _texts(report):
         assert text.count(RERANKING_NOTE) == text.count(cut) == 1  # the note; captions have it in LaTeX only
         assert _SHORT not in text
     captions = re.findall(r"\\caption\{(.*)\}\\label\{tab:(.*)\}", (tmp_path / "report" / "table.tex").read_text())
     (caption,) = (words for words, name in captions if name == "main")
     assert _SHORT in caption
-    assert r"1,040 of 1,300 pairs (80.0 \%) lose text to model.max\_length = 40." in caption
+    assert r"1,040 of 1,300 texts (80.0 \%) lose text to model.max\_length = 40." in caption
 
 
 def test_nothing_is_said_of_a_few_texts_that_are_cut(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_pairs_of_sentences_are_not_ranked(tmp_path: Path) -> None:
     for text in _texts(write_again(tmp_path)):
         assert RERANKING_NOTE not in text
         assert _SHORT not in text
-        assert "1,300 of 1,300 sentences (100.0 %) lose text to model.max_length = 40." in text
+        assert "1,300 of 1,300 texts (100.0 %) lose text to model.max_length = 40." in text
 
 
 def test_the_report_names_the_machine_of_its_digits(tmp_path: Path) -> None:

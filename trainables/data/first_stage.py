@@ -59,9 +59,7 @@ def build_retrieved_split(
             "document_id": [name for ranking in own.values() for name in ranking.documents],
         }
     )
-    frame = frame.merge(qrels, how="left", on=["split", "query_id", "document_id"])
-    frame["relevant"] = frame["relevant"].fillna(0).astype(np.int8)
-    frame["grade"] = frame["grade"].fillna(UNJUDGED).astype(np.int8)
+    frame = join_qrels(frame, qrels.drop(columns="split"))
     frame["score"] = np.concatenate([np.nan_to_num(ranking.scores, nan=0.0) for ranking in own.values()])
     frame["weak_label"] = np.nan
     is_bm25 = settings.evaluation_sampler.name == "bm25" and not settings.candidates_run
@@ -70,6 +68,14 @@ def build_retrieved_split(
         found = f"no relevant document among the {len(frame):,} candidates of the {split} queries"
         raise UserError(_get_key(settings), found, "a first stage that finds some")
     return RetrievedSplit(frame, qrels, _count(frame, qrels, len(dataset.documents)))
+
+
+def join_qrels(documents: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """Return documents of queries with the columns relevant and grade: 0 and `UNJUDGED` without a qrel."""
+    judged = documents.merge(qrels, how="left", on=["query_id", "document_id"])
+    judged["relevant"] = judged["relevant"].fillna(0).astype(np.int8)
+    judged["grade"] = judged["grade"].fillna(UNJUDGED).astype(np.int8)
+    return judged
 
 
 def _leave_out_queries(

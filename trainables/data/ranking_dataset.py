@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from trainables.data.store import PreparedDataset
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.text.text_overlap import SplitTexts
+from trainables.text.words import compose_text
 from trainables.utils.checksums import is_intact
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class RankingDataset(PreparedDataset):
         return self._read_table("queries")
 
     def read_documents(self) -> "pd.DataFrame":
-        """Return the documents that are candidates, with columns document_id and text."""
+        """Return the candidates, or all documents if `settings.keeps_collection`, with columns document_id and text."""
         return self._read_table("documents")
 
     def read_candidates(self, split: str | None = None, columns: list[str] | None = None) -> "pd.DataFrame":
@@ -106,14 +107,47 @@ class RankingDataset(PreparedDataset):
         columns = ["query_id", "document_id", "relevant"]
         if not self.settings.is_retrieved(split):
             return self.read_candidates(split, columns)[columns]
+        return self.judge_retrieved(split, self.read_candidates(split, columns[:2])[columns[:2]])
+
+    def judge_retrieved(self, split: str, retrieved: "pd.DataFrame") -> "pd.DataFrame":
+        """Return retrieved documents with their qrels, then those that were missed, as `read_evaluated` does.
+
+        Args:
+            split: Name of a split with retrieved candidates.
+            retrieved: Table with columns query_id and document_id.
+        """
         import pandas as pd
 
-        candidates = self.read_candidates(split, [*columns, "grade"]).drop(columns="split")
-        qrels = self.read_qrels(split)
-        known = pd.MultiIndex.from_frame(candidates[columns[:2]])
-        is_counted = (qrels["grade"] > 0) | ~qrels["query_id"].isin(candidates["query_id"])
-        is_missed = ~pd.MultiIndex.from_frame(qrels[columns[:2]]).isin(known) & is_counted.to_numpy()
-        return pd.concat([candidates, qrels[is_missed]], ignore_index=True)
+        from trainables.data.first_stage import join_qrels
+
+        keys, qrels = ["query_id", "document_id"], self.read_qrels(split)
+        judged = join_qrels(retrieved, qrels)
+        known = pd.MultiIndex.from_frame(judged[keys])
+        is_counted = (qrels["grade"] > 0) | ~qrels["query_id"].isin(judged["query_id"])
+        is_missed = ~pd.MultiIndex.from_frame(qrels[keys]).isin(known) & is_counted.to_numpy()
+        return pd.concat([judged, qrels[is_missed]], ignore_index=True)
+
+    def find_own_documents(self, split: str) -> "pd.DataFrame":
+        """Return the documents that a search must not return: the query itself (`is_own_document`), without a qrel.
+
+        Args:
+            split: Name of a split with retrieved candidates.
+
+        Returns:
+            Table with columns query_id and document_id.
+        """
+        import pandas as pd
+
+        keys, qrels = ["query_id", "document_id"], self.read_qrels(split)
+        queries, documents = self.read_queries(), self.read_documents()
+        queries = queries[queries["query_id"].isin(qrels["query_id"])].assign(text=queries["text"].map(compose_text))
+        documents = documents.assign(text=documents["text"].map(compose_text))
+        same_text = queries.merge(documents, on="text")
+        same_id = queries.merge(documents, left_on="query_id", right_on="document_id")
+        is_inside = [query in document for query, document in zip(same_id["text_x"], same_id["text_y"], strict=True)]
+        own = pd.concat([same_text[keys], same_id.loc[is_inside, keys]]).drop_duplicates(ignore_index=True)
+        is_free = ~pd.MultiIndex.from_frame(own).isin(pd.MultiIndex.from_frame(qrels[keys]))
+        return own[is_free & (not self.settings.sampler.protocol.keep_query_text)]
 
     def _group_texts(self) -> dict[str, SplitTexts]:
         texts, groups = self.read_queries().set_index("query_id")["text"], {}

@@ -167,6 +167,8 @@ def _build_identity(portable: RankerTaskSettings) -> dict[str, Any]:
     used = {TASKS.find_plugin(portable.name), *(SAMPLERS.find_plugin(sampler.name) for sampler in samplers)}
     if plugins := sorted(filter(None, used)):
         identity["plugins"] = plugins
+    if portable.keeps_collection:
+        identity["collection"] = "whole"
     if any(sampler.name == "dense" for sampler in samplers):
         identity["environment"] = environment.detect_environment().model_dump(mode="json")
         identity["sentence-transformers"] = version("sentence-transformers")
@@ -263,7 +265,7 @@ def _sample_and_write(
         shutil.rmtree(work_folder, ignore_errors=True)  # corrected settings need other parts
         raise
     candidates = pd.concat([tables[split] for split in chosen], ignore_index=True)
-    used = set(candidates["document_id"])
+    used = dataset.documents if settings.keeps_collection else set(candidates["document_id"])
     queries = dict.fromkeys(name for names in chosen.values() for name in names)
     meta = {
         "format": FORMAT,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trainables.data.sentence_dataset import EVALUATION_SPLITS, SentenceDataset
-from trainables.text.tokens import Ids, TokenizedTexts, encode_texts, get_special_tokens
+from trainables.text.tokens import TokenizedTexts, tokenize_texts
 from trainables.utils.arrays import Ints
 from trainables.utils.checksums import is_intact, verify_folder, write_folder_with_checksums
 from trainables.utils.hashing import hash_json
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Part of every key. Increase it when the same input gives different files."""
-_BLOCK_SIZE = 10_000
-"""Number of sentences per call of the tokenizer. Its output needs far more memory than the ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,38 +102,22 @@ def _write_tokens(
     max_length: int,
     max_evaluation_length: int,
 ) -> None:
-    before, after = get_special_tokens(tokenizer, 1)
-    special = len(before) + len(after)
     table = prepared.read_pairs()
     sentences, whole = prepared.read_sentences(), list(dict.fromkeys((*table["first"], *table["second"])))
     training = len(sentences)
     rows = {text: row for row, text in enumerate(whole, training)}
-    blocks = [
-        _tokenize_block(tokenizer, texts[start : start + _BLOCK_SIZE], before, after, length - special)
-        for texts, length in ((sentences, max_length), (whole, max_evaluation_length))
-        for start in range(0, len(texts), _BLOCK_SIZE)
-    ]
-    ids, lengths, cuts = zip(*blocks, strict=True)
+    parts = [tokenize_texts(tokenizer, sentences, max_length), tokenize_texts(tokenizer, whole, max_evaluation_length)]
+    lengths = np.concatenate([part.lengths for part in parts])
     ends = np.cumsum([(table["split"] == split).sum() for split in EVALUATION_SPLITS]).tolist()
     meta: dict[str, Any] = {
         "fingerprint": prepared.fingerprint,
         "max_length": max_length,
         "training": training,
-        "truncated": sum(cuts),
+        "truncated": sum(part.n_truncated for part in parts),
         "splits": dict(zip(EVALUATION_SPLITS, zip([0, *ends], ends, strict=False), strict=True)),
     }
     with write_folder_with_checksums(folder) as draft:
-        np.save(draft / "ids.npy", np.concatenate(ids))
-        np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
+        np.save(draft / "ids.npy", np.concatenate([part.flat for part in parts]))
+        np.save(draft / "offsets.npy", np.concatenate([[0], np.cumsum(lengths)]))
         np.save(draft / "pairs.npy", np.array([[rows[text] for text in table[name]] for name in ("first", "second")]))
         (draft / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
-
-
-def _tokenize_block(
-    tokenizer: "PreTrainedTokenizerBase", texts: list[str], before: Ids, after: Ids, room: int
-) -> tuple[Ids, Ints, int]:
-    """Return the concatenated ids of the texts, their lengths, and the number of truncated texts."""
-    bodies = encode_texts(tokenizer, texts, room + 1)  # one more than fits, so that truncation is visible
-    ids = [part for body in bodies for part in (before, body[:room], after)]
-    lengths = np.array([len(before) + min(len(body), room) + len(after) for body in bodies], dtype=np.int64)
-    return np.concatenate(ids), lengths, sum(len(body) > room for body in bodies)

@@ -36,7 +36,7 @@ class SentenceEncoder(Transformer):
 
         The batch has every sentence twice, as `duplicate_pairs` returns it. Both views go through the trained layers in
         one pass, and every element has its own dropout mask. The frozen layers have no dropout, so their output is the
-        same for both views.
+        same for both views. The views may also be two texts, such as a query and its document.
         """
         pooled = self._pool(batch, dropout)
         if self.head is not None:

@@ -8,11 +8,13 @@ import pandas as pd
 
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.curriculum.difficulty_scores import DIFFICULTY_SCORES, DifficultyScoreName
+from trainables.data.ranking_dataset import RankingDataset
 from trainables.difficulty.cache import Action, ensure_difficulties, get_difficulty_path, write_difficulties
 from trainables.losses import LOSSES
 from trainables.metrics import expected_calibration_error
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.rankers.cosine_ranking import compute_cosines
+from trainables.rankers.evaluation import EvaluatedDocuments
 from trainables.rankers.ranker_run import RankerData, RankerRun, open_dataset
 from trainables.rankers.ranker_trainer import RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
@@ -22,6 +24,7 @@ from trainables.specs.trial import TrialResult, TrialSpec
 from trainables.training.batching import sample_instances
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.training.throughput import Workload, measure_workload
+from trainables.utils.arrays import Floats
 from trainables.utils.base_settings import require
 from trainables.utils.checksums import is_intact
 
@@ -47,7 +50,7 @@ def precompute(trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> 
 def start_run(trial: TrialSpec, on_wait: Callable[[], None]) -> ActiveRun:
     """Start a run; a scoring run also saves the difficulty scores that other runs need."""
     if trial.specification.system != "cross-encoder":
-        return _ReferenceRankingRun(trial)
+        return ReferenceRankingRun(trial)
     return (_DifficultyModelRun if trial.saves_difficulty else RankerRun)(trial, on_wait)
 
 
@@ -92,8 +95,8 @@ def measure_throughput(trial: TrialSpec, seconds: float) -> Throughput:
     return measure_workload(trial, seconds, data, rows, make_workload)
 
 
-class _ReferenceRankingRun:
-    """A run of a ranking that is not trained.
+class ReferenceRankingRun:
+    """A run of a ranking that is not trained, for every trainable of a ranking task.
 
     It is that of the first stage for retrieved candidates, and of BM25 for sampled ones, with every sampler. Or it is
     that of the model before training, by the cosine.
@@ -108,22 +111,22 @@ class _ReferenceRankingRun:
     def advance(self) -> TrialResult:
         """Return the result of the ranking."""
         start, split = time.monotonic(), "dev" if self._trial.action == "train" else "test"
-        data = RankerData(self._trial)
-        scores = self._compute_scores(data, split)
+        scores, evaluated = self._rank(open_dataset(self._trial), split)
         others = {
-            each.label: self._compute_scores(RankerData(self._trial, each), "test") for each in self._trial.collections
+            each.label: self._rank(open_dataset(self._trial, each), "test")[0] for each in self._trial.collections
         }
-        value = data.get_evaluated(split).compute_metric(self._trial.metric, scores)
-        seconds = round(time.monotonic() - start, 3)
+        value, seconds = evaluated.compute_metric(self._trial.metric, scores), round(time.monotonic() - start, 3)
         return TrialResult(split, value, scores, [], None, None, 0, 0, 0, [], [], seconds, others)
 
-    def _compute_scores(self, data: RankerData, split: str) -> np.ndarray:
+    def _rank(self, prepared: RankingDataset, split: str) -> tuple[Floats, EvaluatedDocuments]:
+        """Return the scores of all evaluated documents of a split, and the documents."""
         if self._trial.specification.system == "cosine":
-            scores = compute_cosines(self._trial, data.prepared, split)
+            scores = compute_cosines(self._trial, prepared, split)
         else:
-            column = "score" if data.prepared.settings.is_retrieved(split) else "bm25"
-            scores = data.prepared.read_candidates(split)[column].to_numpy(dtype=float)
-        return data.get_evaluated(split).add_missed(scores)
+            column = "score" if prepared.settings.is_retrieved(split) else "bm25"
+            scores = prepared.read_candidates(split, [column])[column].to_numpy(dtype=float)
+        evaluated = EvaluatedDocuments(prepared.read_evaluated(split), len(scores))
+        return evaluated.add_missed(scores), evaluated
 
     def close(self) -> None:
         """Do nothing, since no lease is held."""

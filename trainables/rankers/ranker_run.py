@@ -10,6 +10,7 @@ import pandas as pd
 from trainables.curriculum.sampler import Curriculum
 from trainables.data.ranking_dataset import RankingDataset
 from trainables.data.ranking_tokens import PairTokens, get_pair_tokens_folder, load_pair_tokens, tokenize_pairs
+from trainables.data.store import get_prepared_folder
 from trainables.data.tasks import get_task
 from trainables.data.teacher import read_teacher_scores
 from trainables.difficulty.cache import load_training_difficulties
@@ -22,7 +23,7 @@ from trainables.rankers.label_noise import compute_hidden_weak_labels, draw_nois
 from trainables.rankers.ranker_trainer import Pairs, RankerTrainer
 from trainables.specs.checkpoint_chain import Segment
 from trainables.specs.ranker import as_ranker_spec
-from trainables.specs.ranking_task import CollectionSettings
+from trainables.specs.ranking_task import CollectionSettings, RankerTaskSettings
 from trainables.specs.trial import Collection, TrialSpec
 from trainables.training.frozen_features import EncoderInputs
 from trainables.training.runner import BaseRun
@@ -36,12 +37,11 @@ _MAX_RETRIEVED_TOKENS = 4_000_000
 
 def open_dataset(trial: TrialSpec, collection: Collection | None = None) -> RankingDataset:
     """Return the prepared data of a trial, or those of one of its collections."""
-    folder = trial.cache / "prepared"
-    if collection is None:
-        fingerprint = trial.specification.data
-        return RankingDataset(fingerprint, folder / fingerprint, as_ranker_spec(trial.specification).task)
-    settings = CollectionSettings.model_validate(collection.task)
-    return RankingDataset(collection.data, folder / collection.data, settings)
+    fingerprint, settings = trial.specification.data, trial.specification.task
+    if collection is not None:
+        fingerprint, settings = collection.data, CollectionSettings.model_validate(collection.task)
+    assert isinstance(settings, RankerTaskSettings)
+    return RankingDataset(fingerprint, get_prepared_folder(fingerprint, trial.cache), settings)
 
 
 class RankerData(EncoderInputs):

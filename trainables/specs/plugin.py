@@ -71,6 +71,8 @@ class TrainingBackend(Protocol):
     def load_scored_pairs(self, trial: "TrialSpec", split: str) -> "pd.DataFrame":
         """Return the pairs that the scores of a run belong to, in the order of the scores.
 
+        It is not called for a run with pairs of its own, `TrialResult.pairs`, which have the same columns.
+
         Returns:
             One row per score with the columns query_id, document_id and relevant; also pair_id for sentence pairs, and
             grade, -1 without a qrel, for candidates that a first stage retrieved. A relevant document that it missed

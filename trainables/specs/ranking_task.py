@@ -114,6 +114,8 @@ class RankerTaskSettings(BaseTaskSettings):
 
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
     """Splits that are prepared."""
+    keeps_collection: ClassVar[bool] = False
+    """True if the prepared documents are the whole collection. If False, they are the candidates."""
 
     name: str = "docstrings"
     """Name of the task, or irds:ID for a dataset of ir_datasets."""

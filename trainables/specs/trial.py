@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import SerializeAsAny, computed_field, model_validator
@@ -12,6 +12,9 @@ from trainables.specs.run_spec import RunSpec
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import MachineError, UserError
 from trainables.utils.plugins import find_changed_plugins, load_plugins
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Collection(Settings):
@@ -79,7 +82,7 @@ class TrialResult(NamedTuple):
 
     split: str
     metric: float
-    scores: np.ndarray  # (pairs,) in the order of `TrainingBackend.load_scored_pairs`
+    scores: np.ndarray  # (pairs,) in the order of `pairs`, or of `TrainingBackend.load_scored_pairs`
     history: list[dict[str, float]]
     weights_hash: str | None
     best_evaluation: BestEvaluation | None  # that chose the final weights; None if they are the last ones
@@ -92,3 +95,4 @@ class TrialResult(NamedTuple):
     collections: dict[str, np.ndarray] = {}  # noqa: RUF012  # label -> scores of a further collection, (pairs,)
     texts: int = 0  # number of texts of all splits that the model reads; 0 if unknown
     texts_truncated: int = 0  # number of these texts that were cut to the max_length of the model
+    pairs: "pd.DataFrame | None" = None  # pairs of the scores, if each run has its own: those that it retrieved

@@ -1,13 +1,16 @@
 """Token ids of texts: those of a tokenizer, and the arrays that processes map and share. Loads numpy alone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from trainables.utils.arrays import Ints
+from trainables.utils.checksums import is_intact, verify_folder, write_folder_with_checksums
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 Ids = npt.NDArray[np.int32]
 _NO_LIMIT = 10**9
 """Tokens that no text has. With this limit, unlike without one, the tokenizer does not warn of long texts."""
+_BLOCK_SIZE = 10_000
+"""Number of texts per call of the tokenizer. Its output needs far more memory than the ids."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,36 @@ def encode_texts(
         return_token_type_ids=False,
     )["input_ids"]
     return [np.asarray(ids, dtype=np.int32) for ids in encoded]
+
+
+def tokenize_texts(tokenizer: "PreTrainedTokenizerBase", texts: list[str], max_length: int) -> TokenizedTexts:
+    """Return the token ids of single texts, `[CLS] text [SEP]`. A text with more than `max_length` loses its end.
+
+    Raises:
+        UserError: If the tokenizer is not a fast one.
+    """
+    before, after = get_special_tokens(tokenizer, 1)
+    room, blocks, lengths = max_length - len(before) - len(after), list[Ids](), list[int]()
+    for start in range(0, len(texts), _BLOCK_SIZE):
+        bodies = encode_texts(tokenizer, texts[start : start + _BLOCK_SIZE], room + 1)  # so that truncation is visible
+        blocks.append(np.concatenate([part for body in bodies for part in (before, body[:room], after)]))
+        lengths += map(len, bodies)
+    kept = len(before) + len(after) + np.minimum(lengths, room)
+    n_truncated = sum(length > room for length in lengths)
+    return TokenizedTexts(np.concatenate(blocks), np.concatenate([[0], np.cumsum(kept)]), kept, n_truncated)
+
+
+def load_or_tokenize(folder: Path, tokenize: Callable[[], TokenizedTexts]) -> TokenizedTexts:
+    """Map the token arrays in a folder, after writing those of `tokenize` if it is missing or damaged."""
+    names = ("flat", "offsets", "starts")
+    if not is_intact(folder, remove_damaged=True):
+        tokens = tokenize()
+        with write_folder_with_checksums(folder) as draft:
+            for name in (*names, "n_truncated"):
+                np.save(draft / f"{name}.npy", getattr(tokens, name))
+    verify_folder(folder)
+    flat, offsets, starts = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in names)
+    return TokenizedTexts(flat, offsets, starts, int(np.load(folder / "n_truncated.npy")))
 
 
 def get_special_tokens(tokenizer: "PreTrainedTokenizerBase", n_texts: int) -> list[Ids]:

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from trainables.training.process import prepare_process
 from trainables.training.resume import ResumableTraining
 from trainables.training.trainer import Trainer
 from trainables.utils.base_settings import require
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class BaseRun(ABC):
@@ -34,6 +37,9 @@ class BaseRun(ABC):
     data_class: ClassVar[type[EncoderInputs]]
     """Class of the inputs of the model."""
     data: EncoderInputs
+    _pairs: "pd.DataFrame | None" = None
+    """Pairs of the last scores, which `_compute_scores` sets if each run has its own. If None, all runs have the same.
+    """
 
     def __init__(self, trial: TrialSpec, on_wait: Callable[[], None] = lambda: None) -> None:
         training, environment = require(trial.specification.training), require(trial.specification.environment)
@@ -44,7 +50,8 @@ class BaseRun(ABC):
         self._training = training
         self.trainer = self._make_trainer()
         self._resumable = ResumableTraining(trial, self.trainer, on_wait)
-        self._dev_scores: tuple[int, np.ndarray] | None = None  # instances and scores of the kept weights
+        # Instances, scores and pairs of the kept weights.
+        self._dev_scores: tuple[int, np.ndarray, pd.DataFrame | None] | None = None
         self._instances_per_second: dict[int, float] = {}
         self._interval_instances, self._interval_seconds = 0, 0.0  # instances and seconds since the last evaluation
         self._steps = self._train_and_evaluate()
@@ -138,7 +145,7 @@ class BaseRun(ABC):
         names = dict.fromkeys([self.trial.metric, *([] if deciding_metric == "last" else [deciding_metric])])
         values = {name: self._compute_metric(name, "dev", scores) for name in names}
         if deciding_metric == "last" or self.trainer.record_evaluation(values[deciding_metric]):
-            self._dev_scores = self.trainer.instances_seen, scores
+            self._dev_scores = self.trainer.instances_seen, scores, self._pairs
         row = {f"dev/{name}": value for name, value in values.items()}
         self.trainer.history.append({"instances": self.trainer.instances_seen, **row})
         if self._interval_instances:
@@ -162,8 +169,10 @@ class BaseRun(ABC):
         split = "dev" if self.trial.action == "train" else "test"
         best = self.trainer.best_evaluation
         kept_instances = best.instances if best else self.trainer.instances_seen
-        is_known = self._dev_scores is not None and self._dev_scores[0] == kept_instances and split == "dev"
-        scores = self._dev_scores[1] if self._dev_scores and is_known else self._compute_finite_scores(split)
+        if split == "dev" and self._dev_scores is not None and self._dev_scores[0] == kept_instances:
+            _, scores, self._pairs = self._dev_scores
+        else:
+            scores = self._compute_finite_scores(split)
         return TrialResult(
             split=split,
             metric=self._compute_metric(self.trial.metric, split, scores),
@@ -182,4 +191,5 @@ class BaseRun(ABC):
             seconds=round(time.monotonic() - self._start_time, 3),
             texts=len(self.data.tokens),
             texts_truncated=self.data.tokens.n_truncated,
+            pairs=self._pairs,
         )

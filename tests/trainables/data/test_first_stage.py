@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ir_measures
 import numpy as np
@@ -339,3 +339,35 @@ def test_files_that_overlap_or_are_missing_are_an_error(prepare: Prepare, tmp_pa
         prepare(candidates_run=[one, two])
     with pytest.raises(UserError, match=r"task\.candidates_run: .*none\.run; expected a readable file"):
         prepare(candidates_run=str(tmp_path / "none.run"))
+
+
+class WholeCollection(RankerTaskSettings):
+    """A task of a trainable that searches the collection itself."""
+
+    keeps_collection: ClassVar[bool] = True
+
+
+def test_a_search_of_the_prepared_collection_leaves_out_what_bm25_leaves_out(tmp_path: Path) -> None:
+    """They are the query itself, by its text or its id, unless a qrel names it."""
+    folder = write_collection(tmp_path / "scifact")
+    own = {"q18": ("A title", 18), "same": ("", 19), "judged": ("", 20)}
+    with (folder / "corpus.jsonl").open("a") as corpus:
+        for name, (title, i) in own.items():
+            corpus.write(json.dumps({"_id": name, "title": title, "text": fixtures.query(i)}) + "\n")
+    with (folder / "qrels/test.tsv").open("a") as qrels:
+        qrels.write("q20\tjudged\t0\n")
+    values = {"name": "beir", "path": str(folder), "candidates": 4, "depth": DEPTH}
+    prepared, other = (
+        prepare_data(kind.model_validate(values), tmp_path / "cache") for kind in (WholeCollection, RankerTaskSettings)
+    )
+    found = prepared.find_own_documents("test")
+    assert {*found.itertuples(index=False, name=None)} == {("q18", "q18"), ("q19", "same")}
+    first = [list_candidates(prepared, "test")[f"q{i}"] for i in (18, 19, 20)]
+    assert [name in dict(own) for name, own in zip(("q18", "same", "judged"), first, strict=True)] == [
+        False,
+        False,
+        True,
+    ]
+    assert len(prepared.read_documents()) == N_DOCUMENTS + N_QUERIES + len(own) > len(other.read_documents())
+    assert prepared.fingerprint != other.fingerprint
+    assert prepared.read_candidates().equals(other.read_candidates())

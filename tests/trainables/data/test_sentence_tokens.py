@@ -12,7 +12,6 @@ from transformers import AutoTokenizer
 
 from tests.sts import sentence, write_settings
 from tests.trainables.small import write_word_tokenizer
-from trainables.data import sentence_tokens
 from trainables.data.sentence_dataset import SentenceDataset, prepare_data
 from trainables.data.sentence_tokens import SentenceTokens, tokenize_sentences
 from trainables.utils.errors import UserError
@@ -115,7 +114,7 @@ def test_the_size_of_a_part_changes_nothing(
     prepared: SentenceDataset, roberta: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = make(prepared, roberta, 8, tmp_path / "whole")
-    monkeypatch.setattr(sentence_tokens, "_BLOCK_SIZE", 7)
+    monkeypatch.setattr("trainables.text.tokens._BLOCK_SIZE", 7)
     parts = make(prepared, roberta, 8, tmp_path / "parts")
     np.testing.assert_array_equal(whole.flat, parts.flat)
     np.testing.assert_array_equal(whole.offsets, parts.offsets)
