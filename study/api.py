@@ -144,7 +144,7 @@ def export(
     system: str,
     folder: str | Path,
     seed: int | None = None,
-    form: Literal["classification", "modules"] | None = None,
+    form: Literal["classification", "modules", "adapter"] | None = None,
 ) -> Path:
     """Write the model of a system for sentence-transformers and transformers, with a model card.
 
@@ -153,8 +153,8 @@ def export(
         system: a system of the report.
         folder: folder to write, which must not exist.
         seed: seed of the model. If None, the best on the dev split.
-        form: model for sequence classification, or modules of sentence-transformers. If None, the first if there is
-            one, since most programs load that.
+        form: model for sequence classification, modules of sentence-transformers, or what LoRA trained, as an adapter
+            of peft. If None, the first if there is one, since most programs load that.
 
     Returns:
         The folder.

@@ -51,7 +51,8 @@ def _build_parser() -> Parser:
     parser.add_argument(
         "--form",
         choices=get_args(ExportForm),
-        help="model for sequence classification (default if there is one), or modules of sentence-transformers",
+        help="model for sequence classification (default if there is one), modules of sentence-transformers, or what "
+        "LoRA trained, as an adapter of peft",
     )
     parser.add_argument("--push", metavar="OWNER/NAME", help="upload the folder to this repository of Hugging Face")
     parser.add_argument("--wandb", action="store_true", help="log the folder as a model artifact in W&B")

@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-BOUNDED = ("optuna", "ray", "torch", "transformers", "wandb", "wandb-workspaces")
+BOUNDED = ("optuna", "peft", "ray", "torch", "transformers", "wandb", "wandb-workspaces")
 USES = {
     "ray": {
         "study/execution/connect.py": """
@@ -118,6 +118,15 @@ USES = {
         "trainables/models/attention.py": """
             torch.nn.attention.varlen: inspect.signature(varlen_attn).parameters["window_size"]
             trainables.models.attention: {True: 1}[has_flash_operation()]
+        """,
+    },
+    "peft": {
+        "trainables/models/dense_layers.py": """
+            peft.tuners.lora: Linear.get_base_layer, Linear.get_delta_weight
+            peft.tuners.lora.layer ~ self.lora_A[adapter_name] = nn.Linear, lora_B(lora_A(dropout(x))) * scaling
+        """,
+        "trainables/exchange/saved_models.py": """
+            peft.utils: {"adapter_model.safetensors": 1}[SAFETENSORS_WEIGHTS_NAME]
         """,
     },
     "optuna": {

@@ -24,7 +24,7 @@ class ModelFacts:
     Attributes:
         seeds: seeds of the models: one, or those of an ensemble.
         folders: folders of the models of an ensemble; empty for one model.
-        library_class: class of sentence-transformers that loads it: CrossEncoder or SentenceTransformer.
+        library_class: class that loads it: CrossEncoder or SentenceTransformer of sentence-transformers, or PeftModel.
         transformers_class: class of transformers that loads it.
         is_whole: True if that class loads the whole model, not its encoder alone.
         needs_code: True if the folder contains code that a user must trust.
@@ -118,7 +118,7 @@ def _build_metadata(analysis: ReportData, facts: ModelFacts, score: float | None
         "metrics": [{"type": plan.metric, "value": score}],
     }
     return {
-        "library_name": "sentence-transformers",
+        "library_name": "peft" if facts.library_class == "PeftModel" else "sentence-transformers",
         "pipeline_tag": facts.task,
         "tags": list(facts.tags),
         **({"base_model": facts.base_id} if facts.base_id else {}),

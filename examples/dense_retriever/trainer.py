@@ -14,7 +14,7 @@ from trainables.sentence_encoders.encoder_trainer import EncoderTrainer, sample_
 from trainables.specs.checkpoint_chain import Segment
 from trainables.training.trainer import Batch, MicroBatch, TokenSource
 from trainables.utils.base_settings import require
-from trainables.utils.random import derive_seed, make_generator
+from trainables.utils.random import make_generator
 
 
 class RetrieverTrainer(EncoderTrainer):
@@ -33,7 +33,7 @@ class RetrieverTrainer(EncoderTrainer):
         """Train from the instances seen to `until`, which lies inside `segment`; `after_step` follows every batch."""
 
         def make_batch(step: int, epsilon: float) -> Batch:
-            dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
+            dropout = self.make_dropout(step)
             return Batch(dropout, [lambda: self._make_pairs(step, epsilon, dropout)])
 
         self._train(segment, until, make_batch, after_step)

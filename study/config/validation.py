@@ -42,6 +42,12 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     layers, frozen = study.model.num_layers, study.model.frozen_layers
     if layers is not None and frozen >= layers:
         yield "model.frozen_layers", frozen, f"fewer than model.num_layers = {layers}", ("model.num_layers",)
+    lora, n_fresh = study.model.lora, getattr(study.model, "reinit_layers", 0)
+    if lora.rank is None and (unused := sorted(lora.model_fields_set - {"rank"})):
+        yield f"model.lora.{unused[0]}", getattr(lora, unused[0]), "none without model.lora.rank", ("model.lora.rank",)
+    if lora.rank is not None and n_fresh:
+        expected = "0 with model.lora.rank, because adapters do not train the fresh weights"
+        yield "model.reinit_layers", n_fresh, expected, ("model.lora.rank",)
     if curriculum_errors := list(_find_curriculum_errors(study)):
         yield from curriculum_errors
         return  # the other checks need valid systems
@@ -57,6 +63,7 @@ def find_training_errors(study: Study, training: BaseTrainingSettings) -> Iterat
     """Yield conflicts among the settings of training, and between them and the task of the study."""
     yield from study.study_type.check_training(training, study.task)
     yield from _find_evaluation_errors(training)
+    yield from _find_memory_errors(training)
     yield from _find_length_errors(training)
 
 
@@ -71,6 +78,12 @@ def _find_evaluation_errors(training: BaseTrainingSettings) -> Iterator[ConfigEr
             few = "2 or more" if steps is None else "fewer batches than training has, for 2 or more evaluations,"
             expected = f'{few} for training.checkpoint = "{training.checkpoint}", or training.checkpoint = "last"'
             yield f"training.{key}", value, expected, ("training.checkpoint",)
+
+
+def _find_memory_errors(training: BaseTrainingSettings) -> Iterator[ConfigError]:
+    if training.cuda_graphs and training.gradient_checkpointing:
+        expected = "false while training.cuda_graphs = true, since a graph cannot draw masks again"
+        yield "training.gradient_checkpointing", True, expected, ("training.cuda_graphs",)
 
 
 def _find_length_errors(training: BaseTrainingSettings) -> Iterator[ConfigError]:

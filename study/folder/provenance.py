@@ -26,7 +26,9 @@ _GIB = 2**30
 def get_versions(trial: TrialSpec) -> dict[str, str]:
     """Return the versions of Python and of the libraries that results depend on, and digests of plug-ins, by name."""
     plugins = {*trial.specification.plugins, METRICS.find_plugin(trial.metric)}
-    return _get_library_versions() | dict(label.split(" ") for label in sorted(filter(None, plugins)))
+    model = trial.specification.model
+    peft = {"peft": version("peft")} if model is not None and model.lora.rank is not None else {}
+    return _get_library_versions() | peft | dict(label.split(" ") for label in sorted(filter(None, plugins)))
 
 
 @cache

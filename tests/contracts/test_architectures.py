@@ -296,10 +296,10 @@ class RandomPairs:
         return PackedBatch(torch.cat(ids), np.concatenate(lengths), np.concatenate(starts))
 
 
-def make_trainer(path: Path, **settings: object) -> RankerTrainer:
+def make_trainer(path: Path, model: RankerModelSettings | None = None, **settings: object) -> RankerTrainer:
     sizes = {"instances": 32, "batch_size": 8, "negatives": 1, "tokens_per_micro_batch": 100}
     training = RankerTrainingSettings.model_validate({**sizes, "learning_rate": 1e-3, **settings})
-    return RankerTrainer(CrossEncoder(path, RankerModelSettings(), 1), training, 1, RandomPairs())
+    return RankerTrainer(CrossEncoder(path, model or RankerModelSettings(), 1), training, 1, RandomPairs())
 
 
 LABELS = np.tile([1, 0], 12)

@@ -4,28 +4,44 @@ A ranker becomes the model for sequence classification of its architecture, wher
 tanh and an output layer over the first token. Any other becomes modules of sentence-transformers: the encoder, a
 pooling and dense layers. So does one of the first kind if the user asks for it, because that library computes without
 padding on a GPU only what is made of modules. Every ranker has one output, the score by which the study ranks.
+
+Adapters are merged into the weights, or written without them, with pooling and head, as peft does.
 """
 
 import json
 import shutil
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from safetensors.torch import save_file
 from sentence_transformers import CrossEncoder as ExportedCrossEncoder
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Module, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedTokenizerBase,
+)
 
 from trainables.exchange import cosine_pooling
 from trainables.exchange.classifier import ClassificationHead, DenseHead
 from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.dense_layers import make_adapter_config
 from trainables.models.sentence_encoder import SentenceEncoder
 from trainables.models.transformer import Transformer as Encoder
+from trainables.specs.ranker import RankerModelSettings
 from trainables.text.tokens import get_special_tokens
 
+ADAPTER_FILE = "adapter_config.json"
+"""Name of the file in the folder of an adapter that describes it."""
 _COSINE_FILE = Path(str(cosine_pooling.__file__)).name
 """Name of the code of the cosine pooling in an exported folder."""
 
@@ -82,6 +98,45 @@ def save_cross_encoder(
         _add_cosine_code(folder)
 
 
+def save_adapter(
+    model: CrossEncoder, settings: RankerModelSettings, path: Path, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> None:
+    """Write what was trained of a ranker with adapters as an adapter of peft; needs `has_classifier`.
+
+    It belongs to the model for sequence classification of transformers that the configuration in the folder describes.
+    """
+    with torch.device("meta"):
+        base = _make_classifier(model, _read_config(model, path))
+    adapters, head = model.adapter_parameters(), _name_head(model)
+    targets = sorted({name.partition(".lora_")[0] for name in adapters})
+    trained = [part for part in ("classifier", "pooler") if any(part in name.split(".") for name in head)]
+    kind = {"task_type": "SEQ_CLS", "inference_mode": True}
+    config = make_adapter_config(settings.lora, targets, modules_to_save=trained, **kind)
+    tokenizer.model_max_length = settings.max_length
+    for saved in (config, base.config, tokenizer):
+        saved.save_pretrained(folder)
+    weights = {f"{base.base_model_prefix}.{name}": own for name, own in adapters.items()} | head
+    tensors = {f"base_model.model.{name}": own.detach().contiguous() for name, own in weights.items()}
+    save_file(tensors, folder / "adapter_model.safetensors")
+
+
+def score_with_adapter(folder: Path, path: Path, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    """Return the scores of pairs as users of a written adapter compute them; `path` has the pretrained model."""
+    from peft import PeftModel
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    options = {"config": config, "dtype": torch.float32, "local_files_only": True}
+    base = AutoModelForSequenceClassification.from_pretrained(path, **options)
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # peft's, for those who write it
+        model = PeftModel.from_pretrained(base, str(folder))
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    queries, documents = map(list, zip(*pairs, strict=True))
+    inputs = tokenizer(queries, documents, padding=True, truncation="longest_first", return_tensors="pt")
+    with torch.inference_mode():
+        scores: np.ndarray = model.eval()(**inputs).logits[:, 0].double().numpy()
+    return scores
+
+
 def load_cross_encoder(folder: Path) -> ExportedCrossEncoder:
     """Return an exported ranker as its users load it, but with this project's own class for the cosine pooling.
 
@@ -132,25 +187,34 @@ def _save_encoder(model: Encoder, config: Any, folder: Path) -> None:
     exported.save_pretrained(folder)
 
 
-def _save_classifier(model: CrossEncoder, config: Any, folder: Path) -> None:
-    architecture = model.architecture
+def _make_classifier(model: CrossEncoder, config: Any) -> Any:
     config.num_labels = 1
-    if architecture.classifier_activation and not model.saved:
-        setattr(config, architecture.classifier_activation, "tanh")
-    exported = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+    if model.architecture.classifier_activation and not model.saved:
+        setattr(config, model.architecture.classifier_activation, "tanh")
+    return AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+
+
+def _name_head(model: CrossEncoder) -> dict[str, Tensor]:
+    """Return the parameters of pooling and head by their names in the model for sequence classification."""
+    if isinstance(model.head, ClassificationHead):
+        return model.head.name_weights()
+    assert model.pooler is not None
+    assert model.architecture.classifier is not None
+    dense, output = model.architecture.classifier
+    weights: dict[str, Tensor] = {f"{dense}.{name}": own for name, own in model.pooler.dense.named_parameters()}
+    return weights | {f"{output}.{name}": value for name, value in _make_score_layer(model).items()}
+
+
+def _save_classifier(model: CrossEncoder, config: Any, folder: Path) -> None:
+    exported = _make_classifier(model, config)
     prefix, encoder = exported.base_model_prefix, model.encoder_parameters().items()
     if isinstance(model.head, ClassificationHead):
         weights = {f"{prefix}.{name}": parameter for name, parameter in encoder if not name.startswith("pooler.")}
-        weights |= model.head.name_weights()
     else:
         assert model.pooler is not None
-        assert architecture.classifier is not None
         own_pooler = {*model.pooler.parameters()}
         weights = {f"{prefix}.{name}": parameter for name, parameter in encoder if parameter not in own_pooler}
-        dense, output = architecture.classifier
-        weights |= {f"{dense}.{name}": parameter for name, parameter in model.pooler.dense.named_parameters()}
-        weights |= {f"{output}.{name}": value for name, value in _make_score_layer(model).items()}
-    exported.load_state_dict(weights)
+    exported.load_state_dict(weights | _name_head(model))
     exported.save_pretrained(folder)
 
 

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 
+from trainables.models.dense_layers import JointProjection
 from trainables.models.dropout import Dropout
 from trainables.models.packing import PackedLayout
-from trainables.models.projections import JointProjection
 from trainables.specs.environment import has_tile_units
 
 PACKED = "packed"

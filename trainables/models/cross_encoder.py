@@ -34,8 +34,8 @@ class CrossEncoder(Transformer):
 
     Args:
         path: folder with the model's files.
-        settings: layers, frozen layers, pooling, ranking score.
-        seed: seed of the fresh head, and of a fresh [CLS] pooler if the model has none.
+        settings: layers, frozen layers, adapters, pooling, ranking score.
+        seed: seed of the fresh head, of adapters, and of a fresh [CLS] pooler if the model has none.
         vocabulary_size: number of tokens that the model must know, see `load_pretrained`.
         outputs: logits of a pair, 2 or 1.
         saved: head of the model in `path`, in place of a fresh one. Its score is the only logit, or that of relevant
@@ -52,7 +52,7 @@ class CrossEncoder(Transformer):
         saved: SavedHead | None = None,
     ) -> None:
         base = load_pretrained(path, seed, vocabulary_size)
-        super().__init__(base, settings)
+        super().__init__(base, settings, seed)
         self.saved, self.ranking_score = saved, settings.ranking_score
         self.pooling = saved.pooling if saved else settings.pooling
         self.pooler = make_pooler(base) if settings.pooling == "cls" else None

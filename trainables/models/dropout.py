@@ -8,6 +8,7 @@ its generator, which is seeded by the same name. It has other masks.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,19 +26,21 @@ class Dropout:
     Args:
         rate: probability that an element is dropped, below 1. With 0 nothing is drawn.
         seed: seed of the stream of masks.
+        adapters: dropout of the input of adapters. If None, there is none.
 
     Attributes:
         scale: factor of the surviving elements, which keeps the expectation unchanged.
         rate: probability that an element is dropped, a multiple of 1/65536.
         is_active: False if nothing is dropped.
         seed: seed of the stream of masks.
+        adapters: dropout of the input of adapters, or None.
     """
 
-    def __init__(self, rate: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, rate: float = 0.0, seed: int = 0, adapters: "Dropout | None" = None) -> None:
         self._dropped_levels = min(round(rate * _LEVELS), _LEVELS - 1)
         self.scale = _LEVELS / (_LEVELS - self._dropped_levels)
         self.rate, self.is_active, self.seed = self._dropped_levels / _LEVELS, self._dropped_levels > 0, seed
-        self._bit_generator: np.random.SFC64 | None = None
+        self.adapters = adapters
         self._is_on_gpu = False
 
     @contextmanager
@@ -47,17 +50,47 @@ class Dropout:
         The stream starts with the block, so all passes of a batch belong into one block. After it, the generator of the
         GPU has its state of before. On a processor nothing changes.
         """
-        if device.type == "cpu" or not self.is_active:
+        if device.type == "cpu" or not self._active:
             yield
             return
         before = torch.cuda.get_rng_state(device)
         torch.cuda.manual_seed(self.seed)
-        self._is_on_gpu = True
+        for each in self._active:
+            each._is_on_gpu = True
         try:
             yield
         finally:
-            self._is_on_gpu = False
+            for each in self._active:
+                each._is_on_gpu = False
             torch.cuda.set_rng_state(before, device)
+
+    @property
+    def _active(self) -> "list[Dropout]":
+        return [each for each in (self, self.adapters) if each is not None and each.is_active]
+
+    @property
+    def position(self) -> Any:
+        """Position in the streams of these masks and of those of the adapters."""
+        if any(each._is_on_gpu for each in self._active):
+            return torch.cuda.get_rng_state()
+        return [each._generator.state for each in self._active]
+
+    def _move_to(self, position: Any) -> None:
+        if isinstance(position, Tensor):
+            torch.cuda.set_rng_state(position)
+            return
+        for each, state in zip(self._active, position, strict=True):
+            each._generator.state = state
+
+    @contextmanager
+    def draw_again(self, position: Any) -> Iterator[None]:
+        """Draw the masks from a position on once more, inside the block; then go on where the streams were."""
+        before = self.position
+        self._move_to(position)
+        try:
+            yield
+        finally:
+            self._move_to(before)
 
     def apply_mask(self, values: Tensor, scale: float = 1.0) -> Tensor:
         """Return `values` on a processor times a factor, with dropped elements set to 0.
@@ -75,11 +108,13 @@ class Dropout:
         Each element is decided by one 16-bit integer.
         """
         threshold = self._dropped_levels - _LEVELS // 2
-        if self._bit_generator is None:
-            self._bit_generator = np.random.SFC64(self.seed)
         count = values.numel()
-        words = self._bit_generator.random_raw(-(-count // 4)).view(np.int16)[:count]
+        words = self._generator.random_raw(-(-count // 4)).view(np.int16)[:count]
         return torch.from_numpy(np.negative((words >= threshold).view(np.int8))).view(values.shape)
+
+    @cached_property
+    def _generator(self) -> np.random.SFC64:
+        return np.random.SFC64(self.seed)
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return `values`, dropped and scaled; on a GPU inside `draw_on`."""
@@ -153,9 +188,18 @@ class DropoutPlace(nn.Dropout):
         return self.source.current(values)
 
 
-def replace_dropouts(model: nn.Module, source: DropoutSource) -> None:
-    """Put a `DropoutPlace` where the model has a dropout module, in place."""
+class AdapterDropoutPlace(DropoutPlace):
+    """The same before an adapter. Its dropout has a rate and a stream of its own."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return `values`, dropped and scaled by the dropout of adapters in the present pass."""
+        adapters = self.source.current.adapters
+        return values if adapters is None else adapters(values)
+
+
+def replace_dropouts(model: nn.Module, source: DropoutSource, place: type[DropoutPlace] = DropoutPlace) -> None:
+    """Put a `DropoutPlace` where the model has a dropout module of torch, in place."""
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if isinstance(child, nn.Dropout):
-                setattr(module, name, DropoutPlace(source))
+            if isinstance(child, nn.Dropout) and not isinstance(child, DropoutPlace):
+                setattr(module, name, place(source))

@@ -4,16 +4,18 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from trainables.models.architectures import Architecture
 from trainables.models.attention import PackedPass
+from trainables.models.dense_layers import JointProjection, find_projection
+from trainables.models.dropout import Dropout, DropoutSource
 from trainables.models.packing import PackedLayout
-from trainables.models.projections import JointProjection, find_projection
 
 LayerStack = Callable[[Tensor, PackedPass, bool], Tensor]
 """Function that returns the output of some layers.
@@ -65,10 +67,46 @@ class Embedder:
         return (hidden if self._projection is None else self._projection(hidden)).squeeze(0)
 
 
+class Recomputation:
+    """Computes layers once more in the backward pass instead of keeping what their gradients need.
+
+    Chen et al. (2016), "Training deep nets with sublinear memory cost". The dropout masks are the same both times.
+
+    Args:
+        source: dropout of the model.
+
+    Attributes:
+        is_on: whether layers are computed so.
+    """
+
+    def __init__(self, source: DropoutSource) -> None:
+        self._source, self.is_on = source, False
+
+    def run(self, layer: Callable[..., Any], *inputs: Any, **settings: Any) -> Any:
+        """Return the output of a layer."""
+        if not self.is_on or not torch.is_grad_enabled():
+            return layer(*inputs, **settings)
+        dropout = self._source.current
+        again = self._draw_again(dropout, dropout.position)
+        return checkpoint(
+            layer,
+            *inputs,
+            use_reentrant=False,
+            preserve_rng_state=False,
+            context_fn=lambda: (nullcontext(), again),
+            **settings,
+        )
+
+    @contextmanager
+    def _draw_again(self, dropout: Dropout, position: Any) -> Iterator[None]:
+        with self._source.use(dropout), dropout.draw_again(position):
+            yield
+
+
 class FirstTokens:
     """Lets a packed layer compute its output for the first token of each text only.
 
-    A GPU computes its attention for all tokens, which takes fewer kernels.
+    A GPU computes its attention for all tokens, which takes fewer kernels. So does a processor with adapters.
 
     Args:
         projection: the layer's projections of queries, keys and values.
@@ -83,10 +121,10 @@ class FirstTokens:
     @contextmanager
     def use(self, current: PackedPass) -> Iterator[PackedPass]:
         """Return the pass for the layer, which is computed for the first tokens inside the block."""
-        on_cpu = current.layout.device.type == "cpu"
-        self._tokens, self._projection.is_bypassed = current.layout.read_first_rows(), on_cpu
+        is_bypassed = current.layout.device.type == "cpu" and not self._projection.is_adapted
+        self._tokens, self._projection.is_bypassed = current.layout.read_first_rows(), is_bypassed
         try:
-            yield current._replace(bypassed=self._projection) if on_cpu else current
+            yield current._replace(bypassed=self._projection) if is_bypassed else current
         finally:
             self._tokens, self._projection.is_bypassed = None, False
 
@@ -101,10 +139,13 @@ class PackedLayers:
         layers: layers of a model with the attention function `attend_packed`.
         rotary: rotary position embedding, or None.
         architecture: architecture of the model.
+        recomputation: computes the layers.
     """
 
-    def __init__(self, layers: nn.ModuleList, rotary: Any, architecture: Architecture) -> None:
-        self._layers, self._rotary = layers, rotary
+    def __init__(
+        self, layers: nn.ModuleList, rotary: Any, architecture: Architecture, recomputation: Recomputation
+    ) -> None:
+        self._layers, self._rotary, self._recomputation = layers, rotary, recomputation
         self._first_tokens: FirstTokens | None = None
         if len(layers) and architecture.before_output is not None:
             projection = find_projection(layers[-1])
@@ -123,20 +164,38 @@ class PackedLayers:
                     places = nn.functional.pad(layout.read_positions(), (0, layout.n_extra))
                     positions[kind] = self._rotary(hidden, places[None], kind)
                 arguments["position_embeddings"] = positions[kind]
-            is_last = is_selected and number == len(self._layers)
-            with self._first_tokens.use(current) if is_last and self._first_tokens else nullcontext(current) as own:
-                hidden = layer(hidden, None, packed=own, **arguments)
+            first_tokens = self._first_tokens if is_selected and number == len(self._layers) else None
+            hidden = self._recomputation.run(_run_packed, hidden, layer, current, first_tokens, arguments)
         hidden = hidden.squeeze(0)
         if is_selected:
             return hidden[: len(layout.lengths)]
         return hidden.index_select(0, layout.first_tokens) if first_only else hidden[: layout.n_tokens]
 
 
-class PaddedEncoder:
-    """Encoder of transformers that takes padded texts; texts of similar length run together."""
+def _run_packed(
+    hidden: Tensor, layer: nn.Module, current: PackedPass, first_tokens: FirstTokens | None, arguments: dict[str, Any]
+) -> Tensor:
+    with nullcontext(current) if first_tokens is None else first_tokens.use(current) as own:
+        output: Tensor = layer(hidden, None, packed=own, **arguments)
+    return output
 
-    def __init__(self, encoder: nn.Module, architecture: Architecture) -> None:
+
+class PaddedEncoder:
+    """Encoder of transformers that takes padded texts; texts of similar length run together.
+
+    Args:
+        encoder: the encoder.
+        layers: its layers.
+        architecture: architecture of the model.
+        recomputation: computes the layers.
+    """
+
+    def __init__(
+        self, encoder: nn.Module, layers: nn.ModuleList, architecture: Architecture, recomputation: Recomputation
+    ) -> None:
         self._encoder, self._architecture = encoder, architecture
+        for layer in layers:
+            layer.forward = partial(recomputation.run, layer.forward)
 
     def __call__(self, hidden: Tensor, current: PackedPass, first_only: bool) -> Tensor:
         """Return the output of the layers, as a `LayerStack` does."""

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from trainables.models.projections import JointProjection, ProjectionPart
+from trainables.models.dense_layers import JointProjection, ProjectionPart, merge_adapters
 from trainables.models.transformer import Transformer
 
 Precision = Literal["fp32", "bf16", "tf32"]
@@ -124,12 +124,13 @@ def prepare_for_scoring(model: Transformer, precision: Precision) -> Iterator[No
     what reads the last layer are in fp32. On a GPU with bf16, see `Bf16Weights`. Without oneDNN, and in layers that run
     padded, autocast decides.
 
-    The weights do not change inside the block.
+    Adapters are merged into the weights, so they cost nothing. The weights do not change inside the block.
     """
     on_cpu = next(model.parameters()).device.type == "cpu"
     has_packages = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     is_packed = model.architecture.padding_mask is None
     with ExitStack() as stack:
+        stack.enter_context(merge_adapters(model.upper))
         stack.enter_context(torch.inference_mode())
         if precision == "tf32":
             stack.enter_context(_use_tf32())
@@ -188,7 +189,7 @@ def prepack_linear_layers(model: nn.Module, dtype: torch.dtype) -> Iterator[None
         (module, name, child)
         for module in list(model.modules())
         for name, child in module.named_children()
-        if isinstance(child, nn.Linear)
+        if isinstance(child, nn.Linear) and not isinstance(child, ProjectionPart)
     ]
     joints = {module.joint for module in model.modules() if isinstance(module, ProjectionPart)}
     try:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
 from trainables.models.head_form import read_head_form
 from trainables.models.model_json import list_module_folders, read_json_object, read_modules, refuse_foreign_code
-from trainables.specs.run_spec import BaseModelSettings
-from trainables.utils.errors import UserError
+from trainables.specs.run_spec import BaseModelSettings, LoraSettings
+from trainables.utils.errors import UserError, require_package
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -258,6 +258,8 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     is_classifier = model.has_saved_head and read_head_form(path, "model.name").is_classifier
     if is_classifier and not any(name.startswith("classifier.") for name in shapes):
         raise UserError("model.name", f"{path.name!r} has no weights of its head", "the weights of all layers")
+    if model.lora.rank is not None:
+        _check_adapters(architecture, shapes, model.lora)
 
 
 def _check_sizes(
@@ -278,6 +280,17 @@ def _check_sizes(
     if not architecture.shares_layers and n_layers < config[architecture.layer_count]:
         found = f"{architecture.layer_count} = {config[architecture.layer_count]} in config.json of {path.name!r}"
         raise UserError("model.name", found, f"at most {n_layers}, as many layers as the weights have")
+
+
+def _check_adapters(architecture: Architecture, shapes: Mapping[str, Sequence[int]], lora: LoraSettings) -> None:
+    """Raise an error for adapters without the package for them, or of a dense layer that no layer has."""
+    require_package("peft", "model.lora.rank", 'pip install ".[lora]"')
+    layer = re.compile(rf"(?:^|\.){re.escape(architecture.layers)}(\.\d+\..+)\.weight$")
+    dense = [match[1] for name, shape in shapes.items() if len(shape) == 2 and (match := layer.search(name))]
+    for target in lora.target_modules:
+        if not any(name.endswith(f".{target}") for name in dense):
+            known = ", ".join(sorted({name.rpartition(".")[2] for name in dense}))
+            raise UserError("model.lora.target_modules", repr(target), f"names of dense layers: {known}")
 
 
 def _read_shapes(weights: Path) -> dict[str, list[int]]:

@@ -19,13 +19,13 @@ class SentenceEncoder(Transformer):
 
     Args:
         path: folder with the model's files.
-        settings: layers, frozen layers, fresh layers, pooling.
-        seed: seed of the fresh layers and of the dense layer of [CLS] pooling, which is used only in training.
+        settings: layers, frozen layers, adapters, fresh layers, pooling.
+        seed: seed of the fresh layers, of adapters, and of the dense layer of [CLS] pooling, which only training uses.
     """
 
     def __init__(self, path: Path, settings: EncoderModelSettings, seed: int) -> None:
         base = load_pretrained(path, seed)
-        super().__init__(base, settings)
+        super().__init__(base, settings, seed)
         self.pooling = settings.pooling
         if settings.reinit_layers:
             reinitialize(self.upper[-settings.reinit_layers :], base.config.initializer_range, seed)

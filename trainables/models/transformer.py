@@ -10,19 +10,20 @@ from transformers import AutoConfig, AutoModel
 
 from trainables.models.architectures import get_architecture
 from trainables.models.attention import PackedPass, can_attend_varlen, use_packed_attention
-from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource, replace_dropouts
+from trainables.models.dense_layers import add_adapters, join_projections, list_adapters
+from trainables.models.dropout import NO_DROPOUT, AdapterDropoutPlace, Dropout, DropoutSource, replace_dropouts
 from trainables.models.layers import (
     Embedder,
     LayerStack,
     PackedLayers,
     PaddedEncoder,
+    Recomputation,
     get_part,
     list_layers,
     split_encoder,
 )
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.pretrained import report_unloadable
-from trainables.models.projections import join_projections
 from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.random import derive_seed
 
@@ -32,7 +33,8 @@ class Transformer(nn.Module):
 
     Args:
         base: model of transformers, as `load_pretrained` returns it.
-        settings: layers, frozen layers.
+        settings: layers, frozen layers, adapters.
+        seed: seed of the adapters.
 
     Attributes:
         architecture: places of the parts of the model.
@@ -40,9 +42,11 @@ class Transformer(nn.Module):
         n_layers: number of layers, frozen ones included.
         token_types: number of token types that the model distinguishes, at least 1.
         dtype: precision of the weights of the embeddings and trained layers.
+        recomputation: computes the layers.
+        adapter_dropout: rate of the dropout before the adapters.
     """
 
-    def __init__(self, base: Any, settings: BaseModelSettings) -> None:
+    def __init__(self, base: Any, settings: BaseModelSettings, seed: int = 0) -> None:
         super().__init__()
         architecture, n_frozen = get_architecture(base.config.model_type), settings.frozen_layers
         self.architecture = architecture
@@ -62,22 +66,28 @@ class Transformer(nn.Module):
         self.upper = rest
         self.final_norm = get_part(base, architecture.final_norm)
         self.rotary = get_part(base, architecture.rotary)
+        self._dropout = DropoutSource()
+        self.recomputation = recomputation = Recomputation(self._dropout)
         self.encoder, frozen_parts = None, [base.embeddings, *first]
-        self._run_lower: LayerStack = PackedLayers(first, self.rotary, architecture)
-        self._run_upper: LayerStack = PackedLayers(rest, self.rotary, architecture)
+        self._run_lower: LayerStack = PackedLayers(first, self.rotary, architecture, recomputation)
+        self._run_upper: LayerStack = PackedLayers(rest, self.rotary, architecture, recomputation)
         if architecture.padding_mask is not None:
             lower, self.encoder = split_encoder(base, architecture, first, rest)
             frozen_parts = [base.embeddings, lower]
-            self._run_lower = PaddedEncoder(lower, architecture)
-            self._run_upper = PaddedEncoder(self.encoder, architecture)
+            self._run_lower = PaddedEncoder(lower, first, architecture, recomputation)
+            self._run_upper = PaddedEncoder(self.encoder, rest, architecture, recomputation)
         self.lower = nn.ModuleList(frozen_parts) if n_frozen else None
         if self.lower is not None:
             self.lower.requires_grad_(False)
             if self.projection is not None:
                 self.projection.requires_grad_(False)
         self._embed = Embedder(base.embeddings, self.projection, architecture, self.token_types)
-        self._dropout = DropoutSource()
         replace_dropouts(self, self._dropout)
+        self.adapter_dropout = settings.lora.dropout
+        if settings.lora.rank is not None:
+            self.requires_grad_(False)
+            add_adapters(self.upper, settings.lora, seed)
+            replace_dropouts(self.upper, self._dropout, AdapterDropoutPlace)
         # The pooler belongs to a subclass, or to none; the layers beyond `settings.num_layers` are not kept.
         unused = {each for layer in all_layers[len(layers) :] for each in layer.parameters()} - {*self.parameters()}
         self._base_names = {each: name for each, name in names.items() if each not in unused}
@@ -86,7 +96,7 @@ class Transformer(nn.Module):
     def trained_word_embedding(self) -> nn.Embedding | None:
         """The embedding of token ids, or None if it is frozen."""
         words: nn.Embedding | None = get_part(self, self.architecture.word_embeddings)
-        return words
+        return words if words is not None and words.weight.requires_grad else None
 
     def trainable_parameters(self) -> dict[str, Tensor]:
         """Return the parameters that training changes, by name."""
@@ -99,6 +109,13 @@ class Transformer(nn.Module):
     def encoder_parameters(self) -> dict[str, Tensor]:
         """Return the parameters of the pretrained model, without unused layers, by their names in transformers."""
         return {name: parameter for parameter, name in self._base_names.items()}
+
+    def adapter_parameters(self) -> dict[str, Tensor]:
+        """Return the parameters of the adapters, by the names that peft gives them in the model of transformers."""
+        named = ((self._base_names[weight].removesuffix(".weight"), *own) for weight, *own in list_adapters(self.upper))
+        return {
+            f"{name}.lora_{kind}.weight": own for name, *both in named for kind, own in zip("AB", both, strict=True)
+        }
 
     def runs_without_padding(self, dtype: torch.dtype) -> bool:
         """Return whether attention needs no padding either, in this precision on the model's device."""

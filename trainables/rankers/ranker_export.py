@@ -1,6 +1,6 @@
 """Export of rankers: implements `trainables.specs.plugin.ExportBackend`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +12,29 @@ from trainables.data.ranking_tokens import make_input_rules
 from trainables.data.tasks import TASKS, get_task
 from trainables.exchange.input_rules import write_input_rules
 from trainables.exchange.saved_models import (
+    ADAPTER_FILE,
     explain_padding,
     has_classifier,
     load_cross_encoder,
+    save_adapter,
     save_cross_encoder,
+    score_with_adapter,
 )
 from trainables.losses import LOSSES
 from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.dense_layers import merge_adapters
 from trainables.models.pretrained import load_tokenizer
 from trainables.rankers.ranker_run import RankerData, list_standardization_rows
 from trainables.smoothing import DISTRIBUTIONS, SCHEDULES
 from trainables.specs.plugin import ExportedModel, ExportForm
-from trainables.specs.ranker import RankerRunSpec, as_ranker_spec
+from trainables.specs.ranker import RankerModelSettings, RankerRunSpec, as_ranker_spec
 from trainables.specs.trial import TrialSpec
 from trainables.training.checkpoints import load_weights_into
 from trainables.training.frozen_features import InMemoryFeatures
 from trainables.utils.base_settings import require
 from trainables.utils.errors import UserError
+
+_RERANKING = "`study.rerank` makes the inputs as the study did, by the rules in `input_rules.json`."
 
 
 def export_model(
@@ -48,20 +54,42 @@ def export_model(
     task = specification.task
     tokenizer = load_tokenizer(path, get_task(task.name).list_added_tokens(task))
     is_whole, loss = _choose_classifier(model, form), LOSSES[specification.variant.loss]
-    save_cross_encoder(model, path, tokenizer, settings.max_length, folder, is_whole)
+    if form == "adapter":
+        _check_adapter(model, settings, get_task(task.name).list_added_tokens(task))
+        save_adapter(model, settings, path, tokenizer, folder)
+    else:
+        with merge_adapters(model.upper):
+            save_cross_encoder(model, path, tokenizer, settings.max_length, folder, is_whole)
     write_input_rules(folder, make_input_rules(task))
     return ExportedModel(
         task="text-ranking",
-        tags=("sentence-transformers", "cross-encoder"),
-        library_class="CrossEncoder",
+        tags=("peft", "lora") if form == "adapter" else ("sentence-transformers", "cross-encoder"),
+        library_class="PeftModel" if form == "adapter" else "CrossEncoder",
         transformers_class="AutoModelForSequenceClassification" if is_whole else "AutoModel",
         is_whole=is_whole,
         needs_code=model.pooling == "cosine",
         has_probabilities=loss.has_probabilities and settings.ranking_score == "difference",
-        notes=(*_list_notes(specification), *([] if is_whole else [_describe_speed(model)])),
+        notes=(
+            *([] if form == "adapter" else [_RERANKING]),
+            *_list_notes(specification),
+            *([] if is_whole else [_describe_speed(model)]),
+        ),
         sources=tuple(_list_sources(specification)),
         example=tuple(_read_texts(data.prepared, _choose_example(data.prepared))),
     )
+
+
+def _check_adapter(model: CrossEncoder, settings: RankerModelSettings, added_tokens: Sequence[str]) -> None:
+    """Raise an error if an adapter of peft cannot contain what was trained."""
+    reason = None
+    if settings.lora.rank is None:
+        reason = "the ranker was trained without adapters (model.lora.rank)"
+    elif not has_classifier(model):
+        reason = "transformers has no model for sequence classification like this"
+    elif added_tokens:
+        reason = f"the adapter would lack the embeddings of {' and '.join(added_tokens)}"
+    if reason is not None:
+        raise UserError("--form", "adapter", f"classification or modules: {reason}")
 
 
 def _choose_classifier(model: CrossEncoder, form: ExportForm | None) -> bool:
@@ -116,7 +144,7 @@ def _read_texts(prepared: RankingDataset, candidates: pd.DataFrame) -> list[tupl
 
 def _list_notes(specification: RankerRunSpec) -> list[str]:
     task, model = specification.task, require(specification.model)
-    notes = ["`study.rerank` makes the inputs as the study did, by the rules in `input_rules.json`."]
+    notes = list[str]()
     if task.document_words:
         notes.append(f"The study cut each document after {task.document_words} words; do the same before scoring.")
     if added := get_task(task.name).list_added_tokens(task):
@@ -157,5 +185,8 @@ def score_with_export(trial: TrialSpec, folder: Path, split: str, limit: int) ->
         is_equal[:] = (room % 2 == 0) | is_equal | (n_query_tokens != room // 2 + 1)
     positions = np.flatnonzero(is_equal)[:limit]
     pairs = _read_texts(prepared, prepared.read_candidates(split).iloc[positions])
-    model = load_cross_encoder(folder)
-    return positions, np.asarray(model.predict(pairs), dtype=float) if pairs else np.empty(0)
+    if not pairs:
+        return positions, np.empty(0)
+    if (folder / ADAPTER_FILE).is_file():
+        return positions, score_with_adapter(folder, require(trial.model_path), pairs)
+    return positions, np.asarray(load_cross_encoder(folder).predict(pairs), dtype=float)

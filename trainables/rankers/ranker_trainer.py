@@ -22,7 +22,6 @@ from trainables.specs.ranker import LabelSmoothing, RankerTrainingSettings
 from trainables.training.batching import BatchSampler, split_into_micro_batches
 from trainables.training.trainer import Batch, MicroBatch, TokenSource, Trainer
 from trainables.utils.arrays import Ints
-from trainables.utils.random import derive_seed
 
 
 class Pairs(NamedTuple):
@@ -108,7 +107,7 @@ class RankerTrainer(Trainer):
         def make_batch(step: int, epsilon: float) -> Batch:
             group = 1 + self.settings.negatives if objective.is_per_query else 1
             rows = sampler.sample_rows(step).reshape(-1, group)
-            dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
+            dropout = self.make_dropout(step)
             n_terms = objective.count_terms(pairs.get_supervision(rows).labels)
             lengths = self.source.lengths[pairs.first_row + rows].sum(axis=1)
             places = split_into_micro_batches(lengths, self._tokens_at_once)

@@ -8,6 +8,7 @@ from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
 from trainables.exchange.saved_models import save_sentence_encoder
+from trainables.models.dense_layers import merge_adapters
 from trainables.models.pretrained import load_tokenizer, read_max_tokens
 from trainables.sentence_encoders.encoder_run import EncoderData
 from trainables.specs.plugin import ExportedModel, ExportForm
@@ -26,12 +27,13 @@ def export_model(
     Raises:
         UserError: the user asks for another form than modules.
     """
-    if form == "classification":
-        raise UserError("--form", form, "modules: a sentence encoder classifies nothing")
+    if form not in (None, "modules"):
+        raise UserError("--form", form, "modules, the only form of a sentence encoder")
     specification, path, data = as_encoder_spec(trial.specification), require(trial.model_path), EncoderData(trial)
     model = data.load_model(require(specification.seed)).cpu().eval()
     load_weights_into(model.trainable_parameters(), weights)
-    save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
+    with merge_adapters(model.upper):
+        save_sentence_encoder(model, path, load_tokenizer(path), read_max_tokens(path), folder)
     notes = (f"It was trained on sentences of at most {require(specification.model).max_length} tokens.",)
     return ExportedModel(
         task="sentence-similarity",

@@ -22,7 +22,7 @@ from trainables.specs.sentence_encoder import EncoderTrainingSettings, NoiseSmoo
 from trainables.training.batching import split_into_micro_batches
 from trainables.training.trainer import Batch, MicroBatch, TokenSource, Trainer
 from trainables.utils.arrays import Floats, Ints
-from trainables.utils.random import derive_seed, make_generator
+from trainables.utils.random import make_generator
 
 
 class EncoderTrainer(Trainer):
@@ -64,7 +64,7 @@ class EncoderTrainer(Trainer):
         def make_batch(step: int, weight: float) -> Batch:
             # One set of vectors for the whole batch, the same on every device.
             noise = draw_noise(self.seed, step, count, self.model.hidden_size).numpy() if weight else None
-            dropout = Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step))
+            dropout = self.make_dropout(step)
             return Batch(dropout, [lambda: self._make_micro_batch(step, noise, weight, dropout)])
 
         self._train(segment, until, make_batch, after_step)

@@ -154,8 +154,9 @@ class DataBackend(Protocol):
         """
 
 
-ExportForm = Literal["classification", "modules"]
-"""Form of an exported ranker: a model for sequence classification, or modules of sentence-transformers."""
+ExportForm = Literal["classification", "modules", "adapter"]
+"""Form of an exported ranker: a model for sequence classification, modules of sentence-transformers, or what LoRA
+trained, as an adapter of peft."""
 
 
 class ExportedModel(NamedTuple):
@@ -166,7 +167,7 @@ class ExportedModel(NamedTuple):
     tags: tuple[str, ...]
     """Tags for the hub."""
     library_class: str
-    """Class of sentence-transformers that loads the folder: CrossEncoder or SentenceTransformer."""
+    """Class that loads the folder: CrossEncoder or SentenceTransformer (sentence-transformers), or PeftModel (peft)."""
     transformers_class: str
     """Class of transformers that loads the folder: for the whole model, or for its encoder alone."""
     is_whole: bool

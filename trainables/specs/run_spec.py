@@ -92,6 +92,19 @@ class BaseTaskSettings(Settings):
         return name
 
 
+class LoraSettings(Settings):
+    """Low-rank adapters (LoRA, Hu et al. 2021): with a rank, training changes them and the head alone."""
+
+    rank: PositiveInt | None = None
+    """Rank of the adapters. If None, there are none, and all weights are trained."""
+    alpha: PositiveNumber = 16.0
+    """Factor of the adapters' output, divided by their rank."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Dropout of the adapters' input, rounded to 1/65536."""
+    target_modules: tuple[str, ...] = ()
+    """Dense layers that get adapters, by the ends of their names, e.g. query. If empty, all of the trained layers."""
+
+
 class BaseModelSettings(Settings):
     """Settings of the encoder that training starts from."""
 
@@ -103,6 +116,8 @@ class BaseModelSettings(Settings):
     """Number of first layers that stay fixed, with the embeddings: no gradient and no dropout."""
     max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 512
     """Tokens of a text, including the special tokens."""
+    lora: Annotated[LoraSettings, Field(exclude_if=lambda lora: lora.rank is None)] = LoraSettings()
+    """Low-rank adapters."""
 
     @property
     def has_saved_head(self) -> bool:
@@ -158,6 +173,9 @@ class BaseTrainingSettings(Settings):
     """CPU threads of a trial."""
     cuda_graphs: bool = Field(default=False, exclude_if=lambda value: not value)
     """True for training steps as CUDA graphs: bf16 on a GPU, batches filled up to multiples of 128 tokens."""
+    gradient_checkpointing: Annotated[bool, Field(exclude_if=lambda is_on: not is_on)] = False
+    """Compute layers again in the backward pass instead of keeping their activations: the same bits with less memory,
+    in more time."""
 
     def count_epoch_instances(self, counts: Mapping[str, int]) -> int:
         """Return the number of instances of an epoch.

@@ -23,6 +23,7 @@ from trainables.training.embedding_optimizer import EmbeddingOptimizer
 from trainables.training.graphs import StepGraphs
 from trainables.utils.arrays import Ints
 from trainables.utils.errors import UserError
+from trainables.utils.random import derive_seed
 
 
 class MicroBatch(NamedTuple):
@@ -92,6 +93,7 @@ class Trainer:
     def __init__(self, model: Transformer, settings: BaseTrainingSettings, seed: int) -> None:
         self.model, self.settings, self.seed = model, settings, seed
         self.device = next(model.parameters()).device
+        model.recomputation.is_on = settings.gradient_checkpointing
         self.instances_seen = 0
         self.history: list[dict[str, float]] = []
         self._losses: list[list[Tensor]] = []  # of the last rows of the history, on the device
@@ -156,6 +158,11 @@ class Trainer:
             if not math.isfinite(row["train/loss"]):
                 before = round(row["instances"]) - self.settings.batch_size
                 raise FloatingPointError(f"the loss is {row['train/loss']} after {before} instances")
+
+    def make_dropout(self, step: int) -> Dropout:
+        """Return the dropout of a batch."""
+        adapters = Dropout(self.model.adapter_dropout, derive_seed(self.seed, "adapter dropout", step))
+        return Dropout(self.settings.dropout, derive_seed(self.seed, "dropout", step), adapters)
 
     def use_autocast(self) -> torch.autocast:
         """Return the context in which a forward pass is computed."""

@@ -19,15 +19,18 @@ from trainables.exchange.saved_models import (
     explain_padding,
     has_classifier,
     load_cross_encoder,
+    save_adapter,
     save_cross_encoder,
     save_sentence_encoder,
+    score_with_adapter,
 )
 from trainables.models.architectures import ARCHITECTURES
 from trainables.models.cross_encoder import CrossEncoder
+from trainables.models.dense_layers import merge_adapters
 from trainables.models.packing import PackedBatch
 from trainables.models.pretrained import load_tokenizer
 from trainables.models.sentence_encoder import SentenceEncoder
-from trainables.rankers.ranker_export import _choose_classifier
+from trainables.rankers.ranker_export import _check_adapter, _choose_classifier
 from trainables.specs.plugin import ExportForm
 from trainables.specs.ranker import RankerModelSettings
 from trainables.specs.sentence_encoder import EncoderModelSettings
@@ -186,6 +189,50 @@ def test_the_form_is_that_which_is_asked_for_or_an_error_in_one_line(
     with pytest.raises(UserError) as caught:
         _choose_classifier(model, form)
     assert chosen in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "albert", "deberta-v2", "deberta", "mpnet"])
+def test_adapters_give_the_scores_of_the_model_merged_and_in_peft(
+    models: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    path, settings = models[kind], {"lora": {"rank": 3}, "num_layers": LAYERS - 1}
+    model = make_ranker(path, **settings)
+    for name, parameter in model.adapter_parameters().items():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.3)
+    expected = compute_scores(model, path)
+    assert np.abs(expected - compute_scores(make_ranker(path, num_layers=LAYERS - 1), path)).max() > 0.01
+    (tmp_path / "adapter").mkdir()
+    own = RankerModelSettings.model_validate({**settings, "max_length": MAX_LENGTH})
+    save_adapter(model, own, path, load_tokenizer(path), tmp_path / "adapter")
+    assert not [*(tmp_path / "adapter").glob("model*")]
+    found = score_with_adapter(tmp_path / "adapter", path, PAIRS)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    with merge_adapters(model.upper):
+        folder = export(model, path, tmp_path / "model")
+    np.testing.assert_allclose(LoadedCrossEncoder(str(folder)).predict(PAIRS), expected, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(compute_scores(model, path), expected)
+    with pytest.raises(UserError, match=r"an adapter in 'adapter'; expected weights that the adapter is merged into"):
+        load_classifier(tmp_path / "adapter")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "added", "reason"),
+    [
+        ("bert", {}, (), "the ranker was trained without adapters (model.lora.rank)"),
+        ("bert", {"pooling": "mean"}, (), "transformers has no model for sequence classification like this"),
+        ("electra", {}, (), "transformers has no model for sequence classification like this"),
+        ("bert", {}, ("[EOU]", "[EOT]"), "the adapter would lack the embeddings of [EOU] and [EOT]"),
+    ],
+)
+def test_what_no_adapter_can_contain_is_an_error_in_one_line(
+    models: dict[str, Path], kind: str, settings: dict[str, Any], added: tuple[str, ...], reason: str
+) -> None:
+    lora = {} if "without" in reason else {"lora": {"rank": 2}}
+    own = RankerModelSettings.model_validate({**settings, **lora})
+    with pytest.raises(UserError) as caught:
+        _check_adapter(make_ranker(models[kind], **settings, **lora), own, added)
+    assert str(caught.value) == f"--form: adapter; expected classification or modules: {reason}"
 
 
 def test_a_ranker_with_a_classifier_is_written_as_modules_on_request(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from trainables.models import attention, packing
 from trainables.models.attention import PackedPass, attend_packed, choose_kernel, has_flash_operation
+from trainables.models.dense_layers import JointProjection, join_projections
 from trainables.models.dropout import NO_DROPOUT, Dropout, DropoutSource
 from trainables.models.packing import PackedBatch, PackedLayout
-from trainables.models.projections import JointProjection, join_projections
 
 LENGTHS, HEADS, SIZE, SCALING = [1, 2, 5, 5, 6, 19, 40, 41, 90], 3, 8, 0.4
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")

@@ -10,6 +10,7 @@ from tests.trainables.models.architectures import TYPES, make_batch, write_model
 from tests.trainables.training.test_gpu import gpu
 from trainables.models import precision
 from trainables.models.architectures import get_architecture
+from trainables.models.dense_layers import join_projections
 from trainables.models.dropout import NO_DROPOUT
 from trainables.models.precision import (
     Bf16Weights,
@@ -18,7 +19,6 @@ from trainables.models.precision import (
     prepack_linear_layers,
     prepare_for_scoring,
 )
-from trainables.models.projections import join_projections
 from trainables.models.transformer import Transformer, load_pretrained
 from trainables.specs.run_spec import BaseModelSettings
 

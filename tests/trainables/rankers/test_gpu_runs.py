@@ -44,6 +44,7 @@ from trainables.specs.trial import TrialSpec
 
 pytestmark = gpu
 EXACT = {"dropout": 0.0, "tokens_per_micro_batch": 100}
+ADAPTERS = {"lora": {"rank": 4}}
 
 
 def plain(variant: LabelSmoothing = LS, model: dict[str, Any] | None = None, **settings: Any) -> Any:
@@ -60,6 +61,8 @@ RUNS: dict[str, Callable[[World, Path], TrialSpec]] = {
     "relaxed lce of several relevant": lambda world, cache: noisy(plain(relaxed("lce"))(world, cache), 0.6, "flipped"),
     "mean": plain(WSLS, {"pooling": "mean"}),
     "frozen": plain(T_WSLS, FROZEN),
+    "adapters": plain(T_WSLS, ADAPTERS),
+    "adapters of upper layers": plain(T_WSLS, FROZEN | ADAPTERS, gradient_checkpointing=True),
     "test": plain(action="test"),
     "roberta": lambda world, cache: job(world, cache, LS, path=world.roberta, **EXACT),
     "best weights": plain(checkpoint="R5@1", evaluations=4),
@@ -125,14 +128,28 @@ def test_a_gpu_ranks_what_was_retrieved(retrieved: World, tmp_path: Path) -> Non
     assert_same_run(lambda: rank(next(caches)))
 
 
-@pytest.mark.parametrize(("precision", "cuda_graphs"), [("fp32", False), ("bf16", False), ("bf16", True)])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_layers_that_are_computed_again_draw_the_same_masks(world: World, fresh: Fresh, precision: str) -> None:
+    model = {"lora": {"rank": 4, "dropout": 0.2}}
+    settings = {"precision": precision, "dropout": 0.1, "tokens_per_micro_batch": 100}
+    plain, again = (
+        finish(on_gpu(job(world, fresh(), LS, model, **settings, gradient_checkpointing=is_on)))
+        for is_on in (False, True)
+    )
+    assert same(again, plain)
+
+
+@pytest.mark.parametrize(
+    ("precision", "cuda_graphs", "model"),
+    [("fp32", False, {}), ("bf16", False, {}), ("bf16", True, {}), ("bf16", False, ADAPTERS), ("bf16", True, ADAPTERS)],
+)
 def test_an_interrupted_run_on_a_gpu_goes_on_bit_for_bit(
-    world: World, fresh: Fresh, precision: str, cuda_graphs: bool
+    world: World, fresh: Fresh, precision: str, cuda_graphs: bool, model: dict[str, Any]
 ) -> None:
     settings = {"precision": precision, "dropout": 0.1, "checkpoint": "R5@1", "evaluations": 4}
     settings["cuda_graphs"] = cuda_graphs
-    whole = finish(on_gpu(job(world, fresh(), LS, **settings)))
-    trial, tries = on_gpu(job(world, fresh(), LS, fork_points=(), interval=0.0, **settings)), 0
+    whole = finish(on_gpu(job(world, fresh(), LS, model, **settings)))
+    trial, tries = on_gpu(job(world, fresh(), LS, model, fork_points=(), interval=0.0, **settings)), 0
     while True:
         run = RankerRun(trial)
         end = run.advance()

@@ -70,6 +70,17 @@ def test_a_gpu_trains_the_same_encoder_again(encoders: Encoders, precision: str,
     assert np.array_equal(first.scores, second.scores)
 
 
+@gpu
+def test_layers_of_an_encoder_that_are_computed_again_draw_the_same_masks(encoders: Encoders) -> None:
+    model, first = {"lora": {"rank": 4, "dropout": 0.2}}, sentences.GS
+    plain, again = (
+        finish(on_gpu(sentences.job(encoders, encoders.fresh(), first, model, gradient_checkpointing=is_on)))
+        for is_on in (False, True)
+    )
+    assert plain.weights_hash == again.weights_hash
+    assert plain.history == again.history
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA GPU here")
 def test_without_a_gpu_one_is_an_error_in_one_line() -> None:
     with pytest.raises(UserError, match=r"resources\.gpu"):
