@@ -97,6 +97,7 @@ bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks.statistics.planned
 	$(BIN)/python -m benchmarks.statistics.sequential 300
 	$(BIN)/python -m benchmarks.statistics.collapsed 200
+	$(BIN)/python -m benchmarks.adapters
 	$(BIN)/python -m benchmarks.gpu
 
 # The main ratios, next to the last recorded ones of this kind of processor. ARGS=--record adds to those.

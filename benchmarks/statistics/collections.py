@@ -57,7 +57,7 @@ def draw_study(design: Collections, seeds: int, seed_sd: float, effect: float, r
 
 
 def compute_level(design: Collections, seeds: int, seed_sd: float, effect: float, studies: int) -> float:
-    """Return the share of studies whose interval at .05 does not contain the true mean, which is 0."""
+    """Return the share of studies with an interval at .05 that does not contain the true mean, 0."""
     rng = np.random.default_rng(0)
     outside = 0
     for _ in range(studies):

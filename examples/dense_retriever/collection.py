@@ -14,11 +14,7 @@ __all__ = ["compute_query_attributes", "find_prepared_data", "prepare_data"]  # 
 
 
 def check_data(study: Any, prepared: RankingDataset) -> None:
-    """Raise an error if the splits share too many queries, or if a batch is larger than an epoch.
-
-    Raises:
-        UserError: The study cannot use the data.
-    """
+    """Raise a UserError if the splits share too many queries, or if a batch is larger than an epoch."""
     allowed = study.task.allowed_overlap
     check_overlaps(prepared.find_overlaps(), get_task(study.task.name).allowed_overlap if allowed is None else allowed)
     n_queries = prepared.read_metadata()["splits"]["train"]["queries"]

@@ -1,12 +1,14 @@
 """The settings of a run, and the modules that train it and prepare its data."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from dense_retriever.collection_task import CollectionTask
 from trainables.specs.plugin import TrainablePlugin
 from trainables.specs.run_spec import BaseSmoothing, RunSpec
 from trainables.specs.sentence_encoder import EncoderModelSettings, EncoderTrainingSettings
-from trainables.utils.base_settings import Proportion
+from trainables.utils.base_settings import MAX_COUNT, Proportion
 
 
 class RetrieverModel(EncoderModelSettings):
@@ -14,6 +16,8 @@ class RetrieverModel(EncoderModelSettings):
 
     pooling: Literal["mean"] = "mean"
     reinit_layers: Literal[0] = 0
+    max_length: Annotated[int, Field(ge=8, le=MAX_COUNT)] = 128
+    """Tokens of a query or document. A longer one loses its end."""
 
 
 class RetrieverTraining(EncoderTrainingSettings):

@@ -51,7 +51,7 @@ STUDY_TYPE = StudyType(
     },
     defaults={"epsilon": 0.1},  # the strength
     reference_rankings={"BM25": "sampler"},
-    list_metrics=lambda study: (f"R@{study.task.depth}",),
+    list_metrics=lambda study: tuple({f"R@{study.task.depth}"} - {study.analysis.metric}),
     check_study=check_study,
 )
 STUDY_TYPES.register("dense-retriever", "dense retrieval, in-batch negatives", "Karpukhin et al. (2020)")(STUDY_TYPE)

@@ -24,7 +24,7 @@ def prepare_collections(study: Study, log: Callable[[str], None]) -> tuple[Study
     backend, prepared = study.study_type.trainable.data_backend, list[PreparedData]()
     for each in study.evaluate:
         log(f"collection {each.label}")
-        with _name(each):
+        with _mention(each):
             prepared.append(backend.prepare_data(each.task, study.cache_folder, log))
     return _describe(study, prepared)
 
@@ -34,7 +34,7 @@ def find_collections(study: Study) -> Study | None:
     backend = study.study_type.trainable.data_backend
     prepared = list[PreparedData]()
     for each in study.evaluate:
-        with _name(each):
+        with _mention(each):
             if (found := backend.find_prepared_data(each.task, study.cache_folder)) is None:
                 return None
         prepared.append(found)
@@ -42,7 +42,7 @@ def find_collections(study: Study) -> Study | None:
 
 
 @contextmanager
-def _name(each: EvaluatedCollection) -> Iterator[None]:
+def _mention(each: EvaluatedCollection) -> Iterator[None]:
     """Begin a message about bad input with the label of the collection that it is about."""
     try:
         yield

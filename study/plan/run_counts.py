@@ -58,9 +58,8 @@ def count_runs(study: Study, proposals: Mapping[str, int] | None = None) -> list
     n_seeds, n_fresh, n_tests = len(study.seeds), len(study.fresh_seeds), len(study.confirm.seeds or study.seeds)
     trainings = study.training, study.scorer_training
     length, scorer_length = (each.instances if each.epochs is None else None for each in trainings)
-    rows = [SystemRuns(name, 1, 1, 0, 0, 1, 0) for name in study.references if name != UNTRAINED]
-    if study.starting_ranking is None:
-        rows.append(SystemRuns(UNTRAINED, 1, n_seeds, 1, n_fresh, n_tests, 0))
+    untrained = SystemRuns(UNTRAINED, 1, n_seeds, 1, n_fresh, n_tests, 0)
+    rows = [untrained if name == UNTRAINED else SystemRuns(name, 1, 1, 0, 0, 1, 0) for name in study.references]
     if (baseline := get_baseline(study)) not in proposals:
         rows.append(SystemRuns(baseline, 1, n_seeds, 1, n_fresh, n_tests, length))
     confirmed = 1 if study.reuses_search_seeds else 2

@@ -23,8 +23,9 @@ from study.plan.cost_estimate import START_AND_REPORT, Cost, estimate_cost_from_
 from study.plan.run_counts import SystemRuns, count_runs
 from study.plan.shared_training import bound_instances_with_sharing, bound_instances_without_sharing
 from study.workflows.seed_preview import build_seed_rows, find_detectable_effects, format_seed_table
+from trainables.exchange.head_form import check_model
 from trainables.metrics import LOWER_IS_BETTER, get_measure
-from trainables.models.pretrained import check_model_settings, find_local_model, hash_model
+from trainables.models.pretrained import find_local_model, hash_model
 from trainables.specs.environment import ROCM_DEVICE, count_gpus
 from trainables.specs.plugin import Throughput
 from trainables.text.text_overlap import describe_overlap
@@ -77,7 +78,7 @@ def build_preview(
             not what the study says; with `records`, if they have no scores of the study's comparisons.
     """
     if (path := find_local_model(study.model.name)) is not None:
-        check_model_settings(path, study.model)
+        check_model(path, study.model)
     cluster = get_cluster_address(study)
     check_environment_variables()
     if cluster is None:

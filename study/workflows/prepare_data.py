@@ -8,7 +8,8 @@ from study.config.training_length import describe_length, resolve_length
 from study.plan.collections import prepare_collections
 from study.utils.console import print_line
 from study.workflows.cleanup import clean_up_study
-from trainables.models.pretrained import check_model_settings, resolve_model_path
+from trainables.exchange.head_form import check_model
+from trainables.models.pretrained import resolve_model_path
 
 
 def prepare_study_data(study: Study) -> None:
@@ -18,7 +19,7 @@ def prepare_study_data(study: Study) -> None:
         UserError: the task or the model is not what the study says.
     """
     path = resolve_model_path(study.model.name)
-    check_model_settings(path, study.model)
+    check_model(path, study.model)
     clean_up_study(study)
     data = study.study_type.trainable.data_backend
     prepared = data.prepare_data(study.task, study.cache_folder, print_line)

@@ -10,8 +10,8 @@ from study.plan.collections import prepare_collections
 from study.plan.study_file import get_model_label
 from study.scheduling.trials import ResolvedInputs
 from trainables.difficulty.word_vectors import hash_vectors_file, load_vectors_from_file
+from trainables.exchange.head_form import check_model
 from trainables.models.pretrained import (
-    check_model_settings,
     hash_model,
     hash_module_files,
     read_architecture,
@@ -36,7 +36,7 @@ def resolve_study(
             machine can run a trial, or the nodes of a cluster differ.
     """
     path = resolve_model_path(study.model.name)
-    check_model_settings(path, study.model)
+    check_model(path, study.model)
     digest = hash_model(path, study.model)
     environment, training = _resolve_environment(study, cluster, path, log)
     if environment.device_type == "cuda" and (study.training.precision, training.precision) == ("auto", "fp32"):

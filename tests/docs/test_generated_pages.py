@@ -141,7 +141,7 @@ def test_the_id_of_a_run_depends_on_the_key(key, value, before, tmp_path):
     assert answer(key) == "yes"
     after = runs(tmp_path, f"{key}={value}")
     assert after.keys() == before.keys()
-    assert [label for label in after if after[label] == before[label] and label[0] not in ("BM25", "untrained")] == []
+    assert [label for label in after if after[label] == before[label] and label[0] not in ("BM25", "cosine")] == []
 
 
 @pytest.mark.parametrize(("key", "value"), KEYS["no"].items())
@@ -163,7 +163,7 @@ def test_the_key_decides_which_runs_there_are(key, value, all_before, tmp_path):
 def test_content_that_files_have_decides_ids_and_their_place_does_not(part, tmp_path):
     def first_id(resolved: ResolvedInputs, model: str) -> str:
         study = load_study("quick", [*BASE, f"model.name={model}"])
-        return ConfigurationFactory(study, resolved, "").make_reference_systems()[0].id
+        return ConfigurationFactory(study, resolved, "").scorer.id
 
     known = first_id(RESOLVED, "bert-base-uncased")
     assert answer("model.name") == answer("task.path") == "content"

@@ -85,14 +85,6 @@ class CUDAGraph:
                     if value.untyped_storage().data_ptr() != result.untyped_storage().data_ptr():
                         result.copy_(value)
 
-    def reset(self) -> None:
-        if self._is_captured:
-            _pools[self._pool].discard(self)
-        self.__init__()  # type: ignore[misc]
-
-    def pool(self) -> Any:
-        return self._pool
-
     def record(self, compute: Callable[[], Any], read: Iterable[Tensor], written: Iterable[Tensor]) -> Any:
         for storage in (each.untyped_storage() for each in written):
             if storage.data_ptr() not in self._own and storage.data_ptr() not in self._before:

@@ -24,8 +24,8 @@ def test_every_run_has_a_record_and_a_wandb_run(finished_study):
     done = records(place)
     trained = [name for name in done if name.endswith("record.json")]
     tested = [name for name in done if name.endswith("test.json")]
-    assert len(trained) == 1 + 2 * (2 + 5)
-    assert len(tested) == 1 + 2 * 6
+    assert len(trained) == 2 + 2 * (1 + 5)
+    assert len(tested) == 2 + 2 * 5
     ids = {path.name.rsplit("-", 1)[1] for path in (place / "study" / "wandb").glob("offline-run-*")}
     assert {Path(name).parent.name for name in trained} <= ids
 

@@ -1,6 +1,6 @@
 """Cross-encoders as other libraries save them: their encoder runs packed, their head is the library's own.
 
-`trainables.models.head_form` says which folders are read.
+`trainables.exchange.head_form` says which folders are read.
 """
 
 from pathlib import Path
@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from trainables.exchange.head_form import TWO_LABELS, HeadForm, SavedPooling, Separator, read_head_form
 from trainables.models.architectures import get_architecture
 from trainables.models.attention import use_packed_attention
 from trainables.models.cross_encoder import SavedHead
 from trainables.models.dropout import NO_DROPOUT
-from trainables.models.head_form import TWO_LABELS, HeadForm, SavedPooling, Separator, read_head_form
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.pretrained import check_model_settings, report_unloadable
 from trainables.models.transformer import Transformer
@@ -90,7 +90,7 @@ def load_classifier(path: Path) -> Classifier:
 def load_saved_head(path: Path) -> SavedHead:
     """Return the head of the cross-encoder in a folder, for training.
 
-    Of two labels it has the difference, the score.
+    A head with two labels becomes one with their difference, the score.
 
     Raises:
         UserError: as `load_classifier` does, or if the difference of two labels is not that of an output layer.

@@ -4,13 +4,12 @@ Pointwise ranking with the [CLS] token: Nogueira and Cho (2019), as used by Penh
 """
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from trainables.models.dropout import NO_DROPOUT, Dropout, replace_dropouts
-from trainables.models.head_form import SavedPooling
 from trainables.models.packing import PackedBatch, PackedLayout
 from trainables.models.transformer import Transformer, load_pretrained, make_linear, make_pooler
 from trainables.specs.ranker import RankerModelSettings
@@ -20,12 +19,12 @@ class SavedHead(NamedTuple):
     """Head of a saved cross-encoder.
 
     Attributes:
-        pooling: its input.
+        pooling: its input: the output of the first token, the mean over the tokens, or the cosine.
         layers: module that returns the score, shape (pairs, 1), of pooled outputs of shape (pairs, hidden), or (pairs,
             1) of a cosine.
     """
 
-    pooling: SavedPooling
+    pooling: Literal["first", "mean", "cosine"]
     layers: nn.Module
 
 

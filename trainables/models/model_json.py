@@ -76,7 +76,7 @@ def read_modules(path: Path, key: str, own: tuple[str, ...] = ()) -> list[ModelM
 
 
 def list_module_folders(path: Path) -> list[str]:
-    """Return the folders of the modules of sentence-transformers, of whatever kind; none if there are none."""
+    """Return the folders of the modules of sentence-transformers, whether known or not; none if there are none."""
     rows = _read_json(path / "modules.json", missing=[])
     named = [row.get("path") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return [name for name in named if isinstance(name, str)]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainables.models.architectures import Architecture, get_architecture, require_separate_layers
-from trainables.models.head_form import read_head_form
 from trainables.models.model_json import list_module_folders, read_json_object, read_modules, refuse_foreign_code
 from trainables.specs.run_spec import BaseModelSettings, LoraSettings
 from trainables.utils.errors import UserError, require_package
@@ -223,8 +222,8 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
 
     Raises:
         UserError: if the architecture is unknown, if the settings ask for more layers or tokens than the model has or
-            leave no layer to train, if layers that share their weights are to be frozen, if there is no head where the
-            settings ask for it, or if the model's files are missing, damaged, unsupported or of different sizes.
+            leave no layer to train, if layers that share their weights are to be frozen, or if the model's files are
+            missing, damaged, unsupported or of different sizes.
     """
     config = read_json_object(path / "config.json")
     architecture = get_architecture(config.get("model_type"))
@@ -248,18 +247,25 @@ def check_model_settings(path: Path, model: BaseModelSettings) -> None:
     tokenizer = tokenizer_config.get("tokenizer_class") or config.get("tokenizer_class")
     if tokenizer in SLOW_TOKENIZERS:
         raise UserError("model.name", tokenizer, "a model with a fast tokenizer")
+    shapes = read_weight_shapes(path)
+    _check_sizes(path, config, architecture, shapes)
+    if model.lora.rank is not None:
+        _check_adapters(architecture, shapes, model.lora)
+
+
+def read_weight_shapes(path: Path) -> dict[str, list[int]]:
+    """Return the shapes of the model's weights by name.
+
+    Raises:
+        UserError: if a file of weights is missing or damaged.
+    """
     shapes = dict[str, list[int]]()
     for name in _list_weight_files(path):
         if not (path / name).is_file():
             raise UserError("model.name", f"no {name} in {path.name!r}", "weights as safetensors")
         if name.endswith(".safetensors"):
             shapes |= _read_shapes(path / name)
-    _check_sizes(path, config, architecture, shapes)
-    is_classifier = model.has_saved_head and read_head_form(path, "model.name").is_classifier
-    if is_classifier and not any(name.startswith("classifier.") for name in shapes):
-        raise UserError("model.name", f"{path.name!r} has no weights of its head", "the weights of all layers")
-    if model.lora.rank is not None:
-        _check_adapters(architecture, shapes, model.lora)
+    return shapes
 
 
 def _check_sizes(

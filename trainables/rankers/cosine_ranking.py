@@ -17,12 +17,15 @@ from trainables.models.pretrained import report_unloadable
 from trainables.specs.environment import check_environment
 from trainables.specs.trial import TrialSpec
 from trainables.training.process import prepare_process
-from trainables.utils.arrays import Floats
+from trainables.utils.arrays import Floats, Ints
 from trainables.utils.base_settings import require
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+_PAIRS_PER_BLOCK = 10_000
+"""Number of pairs with vectors in memory at once."""
 
 
 def compute_cosines(trial: TrialSpec, prepared: RankingDataset, split: str) -> Floats:
@@ -37,16 +40,17 @@ def compute_cosines(trial: TrialSpec, prepared: RankingDataset, split: str) -> F
     model = load_sentence_encoder(require(trial.model_path), environment.device_type)
     rules = make_input_rules(prepared.settings)
     rules = rules.model_copy(update={"joined_tokens": get_task(prepared.settings.name).added_tokens})
-    candidates, vectors = prepared.read_candidates(split), list[Floats]()
+    candidates, sides = prepared.read_candidates(split), list[tuple[Ints, Floats]]()
     for table, name, prepare, encode in (
         (prepared.read_queries(), "query_id", rules.prepare_query, model.encode_query),
         (prepared.read_documents(), "document_id", rules.prepare_document, model.encode_document),
     ):
         codes, ids = candidates[name].factorize()
         texts = [prepare(text) for text in table.set_index(name)["text"].reindex(ids)]
-        vectors.append(encode(texts, normalize_embeddings=True, show_progress_bar=False).astype(np.float64)[codes])
-    cosines: Floats = (vectors[0] * vectors[1]).sum(axis=1)
-    return cosines
+        sides.append((codes, encode(texts, normalize_embeddings=True, show_progress_bar=False)))
+    blocks = [slice(start, start + _PAIRS_PER_BLOCK) for start in range(0, len(candidates), _PAIRS_PER_BLOCK)]
+    pairs = ([vectors[codes[block]].astype(np.float64) for codes, vectors in sides] for block in blocks)
+    return np.concatenate([(queries * documents).sum(axis=1) for queries, documents in pairs])
 
 
 def load_sentence_encoder(path: Path, device: str) -> "SentenceTransformer":
@@ -70,4 +74,4 @@ def _is_sentence_encoder(path: Path) -> bool:
     except UserError:  # modules with code, which is not executed
         return False
     settings = read_json_object(path / "config_sentence_transformers.json", missing={})
-    return bool(modules) and settings.get("model_type") != "CrossEncoder"
+    return bool(modules) and settings.get("model_type", "SentenceTransformer") == "SentenceTransformer"

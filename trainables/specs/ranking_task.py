@@ -87,7 +87,7 @@ class SamplerSettings(Settings):
     margin: Annotated[float | None, Field(ge=0, le=1, exclude_if=is_none)] = None
     """Share of the score of a relevant document by which a negative must be below it: nearer ones may be relevant, too.
 
-    Of several relevant documents, the one with the lowest score counts. If None, no document is too near."""
+    The relevant document with the lowest score counts. If None, no document is too near."""
     weak_label: Literal["score", "bm25", "uniform"] = "score"
     """Source of weak labels: the score of the sampler (random has none), the BM25 score, or a draw from U(0, 0.99)."""
 

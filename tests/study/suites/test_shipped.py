@@ -18,6 +18,7 @@ from study.suites.published import FOLDER as PUBLISHED_FOLDER
 from study.suites.published import read_published
 from study.suites.suite_loader import Suite, load_suite
 from tests.sts import write_sentences, write_sts
+from tests.trainables.data.test_first_stage import write_collection, write_run
 
 ROOT = Path(__file__).parents[3]
 TEXTS = ROOT / "examples" / "own_text"
@@ -31,6 +32,7 @@ OWN_SUITES = [
     "evidence-smoothing",
     "evidence-switch",
     "label-noise",
+    "zero-shot",
 ]
 """Suites that reproduce no publication, and need no GPU."""
 PAPER_SUITES = [name for name in SUITES if name not in OWN_SUITES]
@@ -62,12 +64,23 @@ def data(tmp_path, monkeypatch):
         "FASTTEXT": vectors,
         "WIKI": write_sentences(tmp_path / "sentences.txt"),
         "SENTEVAL": write_sts(tmp_path / "senteval"),
+        "TREC_DL": write_trec_dl(tmp_path / "trec-dl"),
     }
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("WANDB_MODE", raising=False)
     for name, path in named.items():
         monkeypatch.setenv(name, str(path))
     return {name: str(path) for name, path in named.items()}
+
+
+def write_trec_dl(folder: Path) -> Path:
+    """Writes a collection with two sets of judged queries, and the runs of two first stages."""
+    write_collection(folder)
+    for year, split in (("dl19", "dev"), ("dl20", "test")):
+        (folder / f"qrels/{split}.tsv").rename(folder / f"qrels/{year}.tsv")
+        for stage in ("bm25", "tas-b"):
+            write_run(folder / f"runs/{year}.{stage}.run", [(f"q{i}", f"d{i}", 1.0) for i in range(24)])
+    return folder
 
 
 def list_published_of_suites() -> dict[str, str]:
@@ -219,6 +232,7 @@ SMALL = {
     "gs": ["training.batch_size=4", "training.evaluations=2"],
     "evidence": ["task.train_queries=20", "task.dev_queries=20", "task.test_queries=20"],
     "evidence-noise": ["training.batch_size=4", "training.evaluations=2"],
+    "zero": ["task.train_queries=20", "task.dev_queries=20", "task.test_queries=20"],
 }
 """Settings of a training on small files, by the name of a suite or its first part."""
 

@@ -13,10 +13,10 @@ from tests.trainables.exchange.test_classifier import change, dense, write_class
 from tests.trainables.exchange.test_export import PAIRS, compute_scores, encode_pairs, export, make_ranker
 from tests.trainables.models.architectures import TYPES, name_token_types, write_model
 from trainables.exchange.classifier import load_saved_head
+from trainables.exchange.head_form import check_model
 from trainables.exchange.saved_models import has_classifier, load_cross_encoder
 from trainables.models.cross_encoder import CrossEncoder
 from trainables.models.dropout import Dropout
-from trainables.models.pretrained import check_model_settings
 from trainables.specs.ranker import RankerModelSettings
 from trainables.utils.errors import UserError
 
@@ -71,7 +71,7 @@ def predict(folder: Path) -> np.ndarray:
 
 
 def load(path: Path, outputs: int = 2) -> CrossEncoder:
-    check_model_settings(path, SETTINGS)
+    check_model(path, SETTINGS)
     return CrossEncoder(path, SETTINGS, 3, outputs=outputs, saved=load_saved_head(path)).eval()
 
 

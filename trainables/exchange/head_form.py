@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from trainables.models.model_json import read_json_object, read_modules
+from trainables.models.pretrained import check_model_settings, read_weight_shapes
+from trainables.specs.run_spec import BaseModelSettings
 from trainables.utils.errors import UserError
 
 SavedPooling = Literal["first", "mean", "cosine"]
@@ -47,6 +49,19 @@ class HeadForm(NamedTuple):
     def is_classifier(self) -> bool:
         """True if transformers saved the head, as that of a model for sequence classification."""
         return not self.dense
+
+
+def check_model(path: Path, model: BaseModelSettings) -> None:
+    """Raise an error for settings that the model does not support, see `check_model_settings`, or for its missing head.
+
+    Raises:
+        UserError: the settings are not supported; or they ask for the head in the folder, which has none.
+    """
+    check_model_settings(path, model)
+    if not model.has_saved_head or not read_head_form(path, "model.name").is_classifier:
+        return
+    if not any(name.startswith("classifier.") for name in read_weight_shapes(path)):
+        raise UserError("model.name", f"{path.name!r} has no weights of its head", "the weights of all layers")
 
 
 def read_head_form(path: Path, key: str = "MODEL") -> HeadForm:
