@@ -31,6 +31,7 @@ RUNS: dict[str, tuple[LabelSmoothing, dict[str, Any]]] = {
     "cls": (T_LS, {}),
     "mean": (LCE, {"pooling": "mean"}),
     "cosine, frozen": (RELAXED, FROZEN),
+    "adapters": (T_LS, {"lora": {"rank": 4, "dropout": 0.2}}),
     "epsilon of every step": (DECAYING, {}),
 }
 
