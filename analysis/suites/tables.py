@@ -25,8 +25,9 @@ _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seed
 
 
 def answer_suite(data: SuiteData) -> Answer:
-    """Build the first screen: the averages over the columns if there are any, else all comparisons of all studies."""
-    plan, reports, averages = data.plan, list(data.reports.values()), data.averages
+    """Build the first screen: the averages over the columns if one is tested, else all comparisons of all studies."""
+    plan, reports = data.plan, list(data.reports.values())
+    averages = data.averages if any(each.test for each in data.averages) else []
     findings = [_make_average(each) for each in averages]
     findings = findings or [_make_comparison(data, each) for each in data.comparisons]
     section = _build_average_section(data) if averages else _build_comparison_section(data)
@@ -46,7 +47,7 @@ def answer_suite(data: SuiteData) -> Answer:
     seeds = "fresh" if fresh == len(reports) else "those of the search" if not fresh else f"fresh in {fresh} of them"
     studies = f"{len(reports)} of {len(plan.studies)} studies"
     line = f"Tested for {about or 'nothing yet'} in {studies}; their seeds are {seeds}."
-    hidden = ("p", "corrected p", "gain", f"{plan.columns}s")
+    hidden = ("p", "corrected p", "gain", *([_name_columns(plan)] if averages else []))
     shown = [index for index, name in enumerate(section.header) if name not in hidden]
     header, *rows = [[row[index] for index in shown] for row in (section.header, *section.rows)]
     table = section._replace(header=header, rows=rows, legend="", label="main", caption=f"{section.title}. {line}")
@@ -233,14 +234,18 @@ def _build_metric_section(data: SuiteData) -> list[Section]:
     return [Section(title, ["study", "system", *names], rows, first.legend, len(names) > 6)]
 
 
+def _name_columns(plan: SuitePlan) -> str:
+    return plan.columns if plan.columns.endswith("s") else f"{plan.columns}s"
+
+
 def _build_average_section(data: SuiteData) -> Section:
     plan, columns = data.plan, data.plan.columns
-    others = [axis for axis in plan.axes if axis != columns]
+    others, names = [axis for axis in plan.axes if axis != columns], _name_columns(plan)
     header = [
         *others,
         "system",
         "baseline",
-        f"{columns}s",
+        names,
         "gain",
         "p",
         "corrected p",
@@ -256,8 +261,8 @@ def _build_average_section(data: SuiteData) -> Section:
     ]  # fmt: skip
     about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in data.averages if each.target))
     legend = (
-        f"Do the methods differ in the mean over these {columns}s, on {about or 'new queries and seeds'}? The "
-        f"{columns}s are the ones named, not a sample of others. Variances of the {columns}s add up: each has queries "
+        f"Do the methods differ in the mean over these {names}, on {about or 'new queries and seeds'}? The "
+        f"{names} are the ones named, not a sample of others. Variances of the {names} add up: each has queries "
         "and runs of its own, which are taken to be independent although they share the numbers of the seeds. p is "
         f"corrected for {len(rows)} averages ({plan.correction}), and the {100 * (1 - plan.alpha):g} % "
         "intervals hold for all of them at once (Bonferroni)."
@@ -265,7 +270,7 @@ def _build_average_section(data: SuiteData) -> Section:
     legend += _describe_pooling(data)
     refusals = dict.fromkeys(each.refusal for each in data.averages if each.refusal)
     legend += f" Not compared: {'; '.join(refusals)}." if refusals else ""
-    return Section(f"Average over the {columns}s", header, rows, legend, label="averages")
+    return Section(f"Average over the {names}", header, rows, legend, label="averages")
 
 
 def _build_comparison_section(data: SuiteData) -> Section:

@@ -12,7 +12,7 @@ from analysis import report
 from analysis.results import read_records
 from analysis.suites.comparisons import SuiteData, build_suite_data
 from analysis.suites.suite_results import read_suite_folder
-from analysis.suites.tables import build_published_section, build_score_section
+from analysis.suites.tables import answer_suite, build_published_section, build_score_section
 from records.suite_plan import PublishedResults
 from tests.analysis.suites.builders import write_suite
 
@@ -69,6 +69,16 @@ def test_the_table_has_the_means_of_the_studies_own_tables(data: SuiteData) -> N
                 assert cell.startswith(f"{own.test[0]:.4f}")
                 means.append(own.test[0])
             assert row[3] == f"{sum(means) / 2:.4f}"
+
+
+def test_studies_that_cannot_be_averaged_are_answered_by_their_own_comparisons(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite", same_queries=True)
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    answer = answer_suite(data)
+    assert answer.sentence.startswith("T-WSLS (BM25, MANtIS) is better than T-LS by ")
+    assert answer.table.header == ["sampler", "task", "system", "baseline", "difference", "interval", "verdict"]
+    assert [row[-1] for row in answer.table.rows] == [each.verdict for each in data.comparisons]
+    assert f"all {len(data.comparisons)} comparisons" in answer.line
 
 
 def test_gains_are_over_the_first_baseline_where_systems_have_several(tmp_path: Path) -> None:
