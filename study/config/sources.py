@@ -17,6 +17,11 @@ _MAX_DEPTH = 8
 """Maximum nesting of tables and lists; a study has four levels."""
 
 
+def list_names() -> list[str]:
+    """Return the names of all shipped studies and suites, sorted."""
+    return sorted(file.stem for file in STUDIES_FOLDER.glob("*.toml"))
+
+
 def list_shipped(suites: bool = False) -> dict[str, str]:
     """Return the first comment line of every shipped study, or of every shipped suite, by name in sorted order."""
     files = sorted(STUDIES_FOLDER.glob("*.toml"), key=lambda file: file.stem)
@@ -39,7 +44,7 @@ def read_toml(source: str) -> dict[str, Any]:
     Raises:
         UserError: if there is no such file, or it is not TOML.
     """
-    names = sorted(file.stem for file in STUDIES_FOLDER.glob("*.toml"))
+    names = list_names()
     file = STUDIES_FOLDER / f"{source}.toml" if source in names else Path(os.path.expanduser(source))
     expected = "a study file or a name that --list shows"
     try:

@@ -17,9 +17,9 @@ from study.config.loader import load_layered_study, load_study
 from study.config.schema import Study
 from study.config.sources import (
     COMMAND_LINE,
-    STUDIES_FOLDER,
     expand_variables,
     is_suite_content,
+    list_names,
     parse_override,
     read_toml,
 )
@@ -185,8 +185,8 @@ def _read_base(source: str, file: SuiteFile) -> list[Layer]:
     """Return the base without what is its own: its name, output, W&B project and expectations."""
     if file.base is None:
         return []
-    shipped = (STUDIES_FOLDER / f"{file.base}.toml").is_file()
-    path = file.base if shipped else str(Path(os.path.expanduser(source)).parent / os.path.expanduser(file.base))
+    beside = Path(os.path.expanduser(source)).parent / os.path.expanduser(file.base)
+    path = file.base if file.base in list_names() else str(beside)
     data = read_toml(path)
     if is_suite_content(data):
         raise UserError(f"{source}: base", repr(file.base), "a study, not a suite")
@@ -274,7 +274,7 @@ def load_one_study(name: str, overrides: Sequence[str], key: str | None = None) 
         UserError: a suite without such a study, or a key without a suite.
     """
     folder = Path(os.path.expanduser(name))
-    if folder.is_dir() and not (STUDIES_FOLDER / f"{name}.toml").is_file():
+    if folder.is_dir() and name not in list_names():
         return _load_recorded_study(folder.absolute() / (key or ""), overrides)
     if not is_suite(name):
         if key:

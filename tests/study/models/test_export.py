@@ -222,6 +222,7 @@ def test_a_folder_of_results_is_enough_to_name_a_study(finished, world, tmp_path
     assert "python -m study.export RESULTS/study LS --seed 1 --to FOLDER" in (tmp_path / "model/README.md").read_text()
     api.prepare(load_one_study(str(folder), [cache]))
     assert f"task docstrings, fingerprint {world.prepared.fingerprint}" in capsys.readouterr().out
+    folder.with_suffix(".toml").write_text('name = "other"')  # another study, next to the folder
     assert load_one_study(str(folder), [cache]) == load_one_study(str(folder.parent), [cache], "study")
 
 
