@@ -5,6 +5,7 @@ that a run lacks counts as if nothing had been retrieved.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from glob import escape, glob
@@ -104,7 +105,8 @@ def read_runs(
 def parse_runs(arguments: Iterable[str]) -> dict[str, dict[int, Path]]:
     """Parse arguments of the form NAME=FILE, NAME=FILE,FILE,... or NAME=PATTERN, with the files of a system by seed.
 
-    Files in a list are seeds 1, 2, ... In a pattern, one * stands for the number of the seed.
+    Files in a list are seeds 1, 2, ... In a pattern, the first * stands for the number of the seed, and others for
+    anything.
 
     Raises:
         UserError: if there is no name, no file, no sign =, or a system is named twice; or if no file fits a pattern.
@@ -127,15 +129,16 @@ def parse_runs(arguments: Iterable[str]) -> dict[str, dict[int, Path]]:
 
 
 def _find_files(pattern: str) -> dict[int, Path]:
-    """Return the files that a pattern stands for, by the number in the place of its sign *."""
-    before, _, after = pattern.partition("*")
+    """Return the files that a pattern stands for, by the number in the place of its first sign *."""
+    before, *parts = pattern.split("*")
+    expression = re.compile(re.escape(before) + "([0-9]+)" + "[^/]*".join(map(re.escape, parts)))
     found = dict[int, Path]()
-    for name in sorted(glob(f"{escape(before)}*{escape(after)}")):
-        number = name[len(before) : len(name) - len(after)]
-        if number.isdecimal() and found.setdefault(int(number), Path(name)) != Path(name):
-            raise UserError("--runs", f"{found[int(number)]} and {name}", "one file for each seed")
+    for name in sorted(glob("*".join(map(escape, [before, *parts])))):
+        match = expression.fullmatch(name)
+        if match and found.setdefault(int(match[1]), Path(name)) != Path(name):
+            raise UserError("--runs", f"{found[int(match[1])]} and {name}", "one file for each seed")
     if not found:
-        raise UserError("--runs", repr(pattern), "a pattern of files, with one * in place of the number of the seed")
+        raise UserError("--runs", repr(pattern), "a pattern of files, its first * in place of the number of the seed")
     return found
 
 

@@ -155,6 +155,10 @@ def test_a_pattern_pairs_files_by_the_number_of_the_seed(tmp_path: Path) -> None
     assert {name: list(files) for name, files in parsed.items()} == {"a": [10, 2], "b": [10, 2, 3]}
     frame = read_runs(qrels, parsed, "AP")
     assert {name: {*own["seed"]} for name, own in frame.groupby("system")} == {"a": {2, 10}, "b": {2, 3, 10}}
+    exported = [tmp_path / f"BERT-seed-{seed}-{digest}.run" for seed, digest in ((3, "4d5"), (12, "77e"))]
+    for path in (*exported, tmp_path / "BERT-seed-3-4d5.txt"):
+        path.write_text("")
+    assert parse_runs([f"a={tmp_path}/BERT-seed-*-*.run"]) == {"a": {3: exported[0], 12: exported[1]}}
     (tmp_path / "a-02.run").write_text("")
     for pattern, message in (
         (f"{tmp_path}/a-*.run", "one file for each seed"),
