@@ -3,6 +3,7 @@
 All trainables share them. A trainable defines its own hyperparameters in a subclass of `SearchSettings`.
 """
 
+import operator
 import re
 from collections.abc import Callable
 from types import GenericAlias
@@ -20,6 +21,7 @@ from pydantic import (
 
 from search_spaces.search_samplers import SAMPLERS
 from trainables.smoothing.schedules import SCHEDULES, SETTINGS, get_setting_type
+from trainables.specs.run_spec import LoraSettings
 from trainables.utils.base_settings import AtLeastTwo, PositiveInt, PositiveNumber, Settings
 from trainables.utils.registry import PLUGINS_HINT
 
@@ -127,6 +129,25 @@ NumberList = Annotated[
     Field(min_length=1),
     expect("a list of increasing numbers, e.g. [0.25, 0.5]"),
 ]
+LORA = "lora_"
+"""Prefix of the names of searched settings of adapters."""
+
+
+def _check_lora(values: dict[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+    """Return the values with the types that the settings of adapters have.
+
+    Raises:
+        ValueError: if one is impossible.
+    """
+    try:
+        return {
+            name: tuple(getattr(LoraSettings.model_validate({name: value}), name) for value in listed)
+            for name, listed in values.items()
+        }
+    except ValueError:
+        raise ValueError("values of rank, alpha or dropout of [model.lora], e.g. { rank = [4, 16] }") from None
+
+
 _SWITCHES = (0.25, 0.5, 0.75)
 """Switch points of the schedule two_stage, unless a study names others."""
 
@@ -176,6 +197,8 @@ class SearchSettings(Settings):
         expect("a list of increasing numbers above 0, e.g. [1e-5, 3e-5]"),
     ] = ()
     """Learning rates, searched for every system and the baseline. If empty, training.learning_rate applies."""
+    lora: Annotated[dict[str, NumberList], AfterValidator(_check_lora)] = Field(default={}, exclude_if=operator.not_)
+    """Values of rank, alpha and dropout of adapters, searched for every system and the baseline."""
     smoothing_params: ClassVar[tuple[str, ...]] = ()
     """Hyperparameters that smoothing has whether or not it ends, in the order of suggestion."""
     loss_params: ClassVar[tuple[str, ...]] = ()
@@ -215,8 +238,9 @@ class SearchSettings(Settings):
 
     @property
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
-        """Values of the training settings that are searched, by name."""
-        return {name: values for name in self.optimisation_params if (values := getattr(self, name))}
+        """Values of the settings of training and of adapters that are searched, by name."""
+        searched = {name: values for name in self.optimisation_params if (values := getattr(self, name))}
+        return searched | {f"{LORA}{name}": values for name, values in self.lora.items()}
 
 
 class ConfirmSettings(Settings):

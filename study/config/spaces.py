@@ -3,6 +3,7 @@
 from itertools import count, islice
 from typing import Any
 
+from search_spaces.search_settings import LORA
 from search_spaces.space import Params, SystemSpace
 from study.config.schema import Study
 from study.config.systems import get_baseline, get_systems
@@ -22,10 +23,23 @@ def make_system_space(study: Study, system: str) -> SystemSpace:
         study_type.defaults,
         {**search.smoothing_grid, **{name: (value,) for name, value in properties.fixed.items()}},
         search.optimisation_grid,
-        {name: getattr(study.training, name) for name in search.optimisation_grid},
+        {name: get_own_value(study, name)[1] for name in search.optimisation_grid},
         properties.curriculum,
         properties.fixed,
     )
+
+
+def get_own_value(study: Study, name: str) -> tuple[str, Any]:
+    """Return the key of a searched setting of training or of adapters, and the study's own value.
+
+    Example:
+        >>> from study.config.loader import load_study
+        >>> get_own_value(load_study("quick", ["model.lora.rank=8"]), "lora_rank")
+        ('model.lora.rank', 8)
+    """
+    section, settings = ("model.lora", study.model.lora) if name.startswith(LORA) else ("training", study.training)
+    own = name.removeprefix(LORA)
+    return f"{section}.{own}", getattr(settings, own)
 
 
 def get_fixed_configuration(study: Study, system: str) -> Params:
@@ -69,7 +83,8 @@ def list_hyperparameters(study: Study) -> tuple[str, ...]:
     """
     used = (entry.name for entry in SCHEDULES.entries if entry.module is None or entry.name in study.search.schedule)
     unused = SETTINGS.keys() - {name for schedule in used for name in get_defaults(schedule)}
-    return tuple(name for name in study.study_type.hyperparameter_names if name not in unused)
+    names = (*study.study_type.hyperparameter_names, *(f"{LORA}{name}" for name in study.search.lora))
+    return tuple(name for name in names if name not in unused)
 
 
 def get_seed_count(data: Any) -> int | None:

@@ -12,11 +12,13 @@ from pydantic import ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from search_spaces.curriculum_params import PARAM_NAMES
+from search_spaces.search_settings import LORA
 from search_spaces.space import Params, SystemSpace, collect_values
 from study.config.schema import Study
 from study.config.spaces import make_system_space
 from study.config.systems import get_systems
 from trainables.smoothing.schedules import get_setting_type
+from trainables.specs.run_spec import LoraSettings
 from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError, raise_if_any
 
@@ -27,7 +29,7 @@ _MAX_LISTED_VALUES = 6
 
 def list_param_names(study: Study) -> tuple[str, ...]:
     """Return the names that a configuration may set: `variant` and the hyperparameters."""
-    return ("variant", *study.study_type.hyperparameter_names)
+    return ("variant", *study.study_type.hyperparameter_names, *(f"{LORA}{name}" for name in study.search.lora))
 
 
 class TrialParams(NamedTuple):
@@ -102,10 +104,13 @@ def _parse_values(study: Study, texts: Mapping[str, str]) -> dict[str, Any]:
 def _make_schema(study: Study) -> type[Settings]:
     """Return a class with a field for each hyperparameter: None, or one of what the study has a list of."""
     fields: dict[str, Any] = {}
-    for name in study.study_type.hyperparameter_names:
+    for name in list_param_names(study)[1:]:
         section = study.curriculum if name in PARAM_NAMES else study.search
         field = type(section).model_fields.get(name)
-        kind = get_args(field.annotation)[0] if field else get_setting_type(name)
+        if name.startswith(LORA):
+            kind = LoraSettings.model_fields[name.removeprefix(LORA)].rebuild_annotation()
+        else:
+            kind = get_args(field.annotation)[0] if field else get_setting_type(name)
         fields[name] = kind | None, None
     return create_model("Hyperparameters", __base__=Settings, **fields)
 
@@ -140,7 +145,8 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
         raise UserError(f"{SWEEP_OPTION} score", values["score"], f"a score of the study's curriculum.score: {listed}")
     smoothing = {name: (values[name],) if name in values else grid for name, grid in space.smoothing_grid.items()}
     curriculum = {name: (values[name],) if name in values else grid for name, grid in space.curriculum_grid.items()}
-    named = {name: (values[name],) for name in study.search.optimisation_params if name in values}
+    names = tuple(dict.fromkeys((*study.search.optimisation_params, *space.optimisation_grid)))
+    named = {name: (values[name],) for name in names if name in values}
     grid = {**space.optimisation_grid, **named}
-    optimisation = {name: grid[name] for name in study.search.optimisation_params if name in grid}
+    optimisation = {name: grid[name] for name in names if name in grid}
     return replace(space, smoothing_grid=smoothing, optimisation_grid=optimisation, curriculum_grid=curriculum)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from math import prod
 
+from search_spaces.search_settings import LORA
 from search_spaces.study_type import ConfigError
 from study.config.schema import Study
-from study.config.spaces import chooses_by_scores, count_configurations, count_proposals
+from study.config.spaces import chooses_by_scores, count_configurations, count_proposals, get_own_value
 from study.config.systems import (
     get_baseline,
     get_systems,
@@ -212,10 +213,11 @@ def _find_collection_errors(study: Study) -> Iterator[ConfigError]:
 
 
 def _find_optimisation_errors(study: Study) -> Iterator[ConfigError]:
-    """Yield errors of searched training settings: lists without the study's value, impossible values."""
-    search, training = study.search, study.training
-    for name, values in search.optimisation_grid.items():
-        default = getattr(training, name)
+    """Yield errors of searched settings of the optimisation: lists without the study's value."""
+    for name, values in study.search.optimisation_grid.items():
+        key, default = get_own_value(study, name)
         if default not in values:
-            expected = f"a list that contains training.{name} = {default}"
-            yield f"search.{name}", list(values), expected, (f"training.{name}",)
+            expected = f"a list that contains {key} = {default}"
+            if key == "model.lora.rank" and default is None:
+                expected = "a list that contains model.lora.rank, which is not set"
+            yield f"search.{name.replace(LORA, 'lora.')}", list(values), expected, (key,)

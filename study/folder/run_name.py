@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from search_spaces import curriculum_params
+from search_spaces.search_settings import LORA
 from search_spaces.study_type import DEFAULT_STUDY_TYPE, get_study_type
 from trainables.smoothing.schedules import SETTINGS
 
@@ -23,12 +24,16 @@ def format_run_name(labels: Mapping[str, Any]) -> str:
         'T-LS epsilon 0.2 switch 0.5 seed 1'
         >>> format_run_name({"variant": "CL-turns", "score": "turns", "pacing": "root_2", "seed": 1})
         'CL-turns root_2 seed 1'
+        >>> format_run_name({"variant": "BERT", "lora_rank": 4, "seed": 1})
+        'BERT lora rank 4 seed 1'
     """
     gradual = labels.get("schedule") not in (None, "constant", "two_stage")
     names = (*get_study_type(labels.get("trainable", DEFAULT_STUDY_TYPE)).defaults, *SETTINGS)
     smoothed = labels.get("distribution") != "none"
     settings = [f"{name} {labels[name]:g}" for name in names if smoothed and labels.get(name)]
     settings += [f"temperature {labels['temperature']:g}"] if labels.get("temperature") else []
+    adapters = {name: value for name, value in labels.items() if name.startswith(LORA)}  # if they are searched
+    settings += [f"{name.replace('_', ' ')} {value:g}" for name, value in adapters.items() if value]
     seed = [] if labels["seed"] is None else [f"seed {labels['seed']}"]
     schedule = [labels["schedule"]] if gradual else []
     return " ".join([labels["variant"], *schedule, *settings, *_format_curriculum(labels), *seed])

@@ -6,13 +6,14 @@ from typing import Any, Literal, NamedTuple
 
 from records.run_record import Split
 from search_spaces.curriculum_params import DEFAULTS
+from search_spaces.search_settings import LORA
 from search_spaces.space import Params
 from study.config.schema import UNTRAINED, Study
 from study.config.systems import get_baseline, get_systems
 from study.scheduling.used_plugins import list_plugins
 from trainables.curriculum.curriculum_settings import CurriculumSettings
 from trainables.smoothing.schedules import compute_switch_instances
-from trainables.specs.run_spec import BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
+from trainables.specs.run_spec import BaseModelSettings, BaseSmoothing, BaseTrainingSettings, Environment, RunSpec
 from trainables.specs.trial import Collection, TrialSpec
 from trainables.utils.hashing import hash_json
 
@@ -133,11 +134,14 @@ class ConfigurationFactory:
 
     def make_configuration(self, name: str, params: Params, seeds: Sequence[int], role: Role) -> PlannedConfiguration:
         """Create the configuration of a system at fixed hyperparameters."""
-        training = self.study.training.model_copy(update=dict(params.optimisation))
+        values = dict(params.optimisation)
+        lora = {key.removeprefix(LORA): values.pop(key) for key in [*values] if key.startswith(LORA)}
+        training = self.study.training.model_copy(update=values)
+        model = self._model.model_copy(update={"lora": self._model.lora.model_copy(update=lora)})
         smoothing = self.study.study_type.make_smoothing(self._systems[name].variant, dict(params.smoothing))
         smoothing = smoothing.for_task(self.study.task)
         return self._make_trained_configuration(
-            name, params, smoothing, training, seeds, role, self._make_curriculum_settings(params)
+            name, params, smoothing, training, seeds, role, self._make_curriculum_settings(params), model
         )
 
     def make_reference_systems(self) -> list[PlannedConfiguration]:
@@ -208,6 +212,7 @@ class ConfigurationFactory:
             **dict(configuration.smoothing),
             "has_probabilities": configuration.smoothing.has_probabilities,
             **{name: getattr(run.training, name, None) for name in self.study.search.optimisation_params},
+            **{f"{LORA}{name}": getattr(run.model.lora, name) for name in self.study.search.lora if run.model},
             **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,
             "role": configuration.role,
@@ -223,10 +228,11 @@ class ConfigurationFactory:
         seeds: Sequence[int],
         role: Role,
         curriculum: CurriculumSettings | None,
+        model: BaseModelSettings | None = None,
     ) -> PlannedConfiguration:
         assert training.epochs is None  # the id of a run is a hash of its instances
         first = self._make_specification(
-            model=self._model,
+            model=model or self._model,
             training=training,
             variant=smoothing.canonicalize(),
             curriculum=curriculum.canonicalize() if curriculum else None,

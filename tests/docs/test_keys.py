@@ -9,7 +9,7 @@ from docs.scripts.study_keys import list_study_keys
 from search_spaces.study_type import STUDY_TYPES
 from tests.docs.blocks import PAGES, ROOT, read_blocks
 
-MOST = 118
+MOST = 119
 MACHINE = re.compile(
     r"(cache|output|resources|tracking|trial)\..*|search\.(gpu_)?hours|task\.path"
     r"|training\.(threads|tokens_per_micro_batch)"

@@ -12,8 +12,10 @@ from tests.study.driving import STUDY
 from trainables.utils.errors import UserError
 
 
-def study(**search: Any) -> Study:
-    return get_study_class().model_validate({**STUDY.model_dump(), "search": {**STUDY.search.model_dump(), **search}})
+def study(model: Any = None, **search: Any) -> Study:
+    base = STUDY.model_dump()
+    changed = {"model": {**base["model"], **(model or {})}, "search": {**base["search"], **search}}
+    return get_study_class().model_validate(base | changed)
 
 
 WIDE = study(
@@ -24,8 +26,14 @@ WIDE = study(
 )
 
 
+ADAPTERS = study(
+    model={"lora": {"rank": 4}},
+    lora={"rank": (4, 16), "alpha": (16.0, 32.0), "dropout": (0.0, 0.1 + 0.2)},
+)
+
+
 @pytest.mark.parametrize("variant", STUDY.variants)
-@pytest.mark.parametrize("asked", [STUDY, WIDE])
+@pytest.mark.parametrize("asked", [STUDY, WIDE, ADAPTERS])
 def test_every_point_of_the_space_is_named_by_its_values_as_text(asked, variant):
     for point in make_system_space(asked, variant).list_configurations():
         named = parse_trial_params(

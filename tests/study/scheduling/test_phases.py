@@ -4,6 +4,7 @@ No model is trained: scores are written by hand, each a pure function of configu
 """
 
 import random
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records import search_log as searchlog
+from study.config.schema import Study
 from study.scheduling.trials import TrialRequest
 from tests.study.driving import decisions, empty_folder, names
 from tests.study.scored import conduct, scheduler, strength, study, trained
@@ -160,6 +162,24 @@ def test_searched_settings_of_training_are_searched_for_the_baseline_too(tmp_pat
         assert training is None or training.learning_rate == request.labels["learning_rate"]
     assert made.searches["BERT"].configurations[0].runs[0].training.learning_rate == 5e-6
     assert {request.labels["role"] for request in started if request.labels["variant"] == "BERT"} == {"baseline"}
+
+
+def test_a_searched_rank_is_that_of_the_model_and_the_run_that_of_a_study_with_this_rank(tmp_path):
+    def make(rank: int, **search: Any) -> Study:
+        adapters = {"rank": rank, "alpha": 8.0}
+        return study(variants=("BERT", "LS"), model={"lora": adapters}, search=search)
+
+    made = scheduler(make(4, lora={"rank": (4, 16)}, n_configurations={"BERT": 2, "LS": 8}), tmp_path)
+    runs = [request for request in conduct(made) if request.labels["seed"]]
+    assert {(each.labels["variant"], each.labels["lora_rank"]) for each in runs} == {*product(("BERT", "LS"), (4, 16))}
+    for specification, labels in ((each.trial.specification, each.labels) for each in runs):
+        assert specification.model is not None
+        assert (specification.model.lora.rank, specification.model.lora.alpha) == (labels["lora_rank"], 8.0)
+    for rank in (4, 16):
+        (own,) = [item for item in made.searches["BERT"].configurations if item.params.values == {"lora_rank": rank}]
+        fixed = scheduler(make(rank, n_configurations={"LS": 1}), tmp_path / str(rank)).configurations[0]
+        assert fixed.name == "BERT"
+        assert {run.id for run in fixed.runs} == {run.id for run in own.runs}
 
 
 def test_the_scoring_run_represents_no_system_however_good_it_is(tmp_path):
