@@ -37,6 +37,7 @@ def _describe_inputs(results: Results, settings: Mapping[str, dict[str, Any]]) -
     return {
         "model": _join_with_digest(names[0], model.get("name")),
         "layers": ", ".join(_list_layers(model)),
+        "adapters": "; ".join(_list_adapters(model.get("lora") or {}, settings.get("search", {}).get("lora") or {})),
         "length": ", ".join([*lengths, *([f"documents cut to {words:,} words"] if words else [])]),
         "data": _join_with_digest(names[1], fingerprint and f"fingerprint {fingerprint}"),
         "candidates": "; ".join(_list_candidates(results, task, "negatives" in settings.get("training", {}))),
@@ -54,6 +55,12 @@ def _list_layers(model: Mapping[str, Any]) -> Iterator[str]:
         yield f"the first {frozen} frozen"
     if fresh := model.get("reinit_layers"):
         yield f"the last {fresh} with random weights"
+
+
+def _list_adapters(lora: Mapping[str, Any], searched: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("rank", "alpha", "dropout"):
+        if values := [value for value in searched.get(name, [lora.get(name)]) if value]:
+            yield f"{name} {', '.join(f'{value:g}' for value in values)}"
 
 
 def _list_candidates(results: Results, task: Mapping[str, Any], trains_on_negatives: bool) -> Iterator[str]:

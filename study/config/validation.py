@@ -46,6 +46,8 @@ def _iter_config_errors(study: Study) -> Iterator[ConfigError]:
     lora, n_fresh = study.model.lora, getattr(study.model, "reinit_layers", 0)
     if lora.rank is None and (unused := sorted(lora.model_fields_set - {"rank"})):
         yield f"model.lora.{unused[0]}", getattr(lora, unused[0]), "none without model.lora.rank", ("model.lora.rank",)
+    if lora.rank is None and study.search.lora:
+        yield "search.lora", dict(study.search.lora), "none without model.lora.rank", ("model.lora.rank",)
     if lora.rank is not None and n_fresh:
         expected = "0 with model.lora.rank, because adapters do not train the fresh weights"
         yield "model.reinit_layers", n_fresh, expected, ("model.lora.rank",)
@@ -218,6 +220,4 @@ def _find_optimisation_errors(study: Study) -> Iterator[ConfigError]:
         key, default = get_own_value(study, name)
         if default not in values:
             expected = f"a list that contains {key} = {default}"
-            if key == "model.lora.rank" and default is None:
-                expected = "a list that contains model.lora.rank, which is not set"
             yield f"search.{name.replace(LORA, 'lora.')}", list(values), expected, (key,)

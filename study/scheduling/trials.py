@@ -199,6 +199,7 @@ class ConfigurationFactory:
 
     def make_labels(self, configuration: PlannedConfiguration, run: RunSpec) -> dict[str, Any]:
         """Return the W&B config of a run, with all keys that a user may want to group by."""
+        searched = dict(configuration.params.optimisation)
         return {
             "study": self.study.name,
             "trainable": self.study.trainable,
@@ -212,7 +213,7 @@ class ConfigurationFactory:
             **dict(configuration.smoothing),
             "has_probabilities": configuration.smoothing.has_probabilities,
             **{name: getattr(run.training, name, None) for name in self.study.search.optimisation_params},
-            **{f"{LORA}{name}": getattr(run.model.lora, name) for name in self.study.search.lora if run.model},
+            **{f"{LORA}{name}": searched.get(f"{LORA}{name}") for name in self.study.search.lora},
             **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,
             "role": configuration.role,

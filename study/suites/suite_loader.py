@@ -185,8 +185,8 @@ def _read_base(source: str, file: SuiteFile) -> list[Layer]:
     """Return the base without what is its own: its name, output, W&B project and expectations."""
     if file.base is None:
         return []
-    beside = Path(os.path.expanduser(source)).parent / os.path.expanduser(file.base)
-    path = file.base if file.base in list_names() else str(beside)
+    own = Path(os.path.expanduser(source)).parent / os.path.expanduser(file.base)
+    path = file.base if file.base in list_names() else str(own)
     data = read_toml(path)
     if is_suite_content(data):
         raise UserError(f"{source}: base", repr(file.base), "a study, not a suite")

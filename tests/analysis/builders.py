@@ -41,7 +41,13 @@ STATISTICS: dict[str, Any] = {
 SETUP = {"model": "org/bert", "data": "docstrings: texts", "date": "2026-07-31", "commit": "0123abc+"}
 """What a start writes next to the plan."""
 SETTINGS: dict[str, Any] = {
-    "model": {"name": "sha256:0123456789abcdef", "num_layers": None, "frozen_layers": 3, "max_length": 40},
+    "model": {
+        "name": "sha256:0123456789abcdef",
+        "num_layers": None,
+        "frozen_layers": 3,
+        "max_length": 40,
+        "lora": {"rank": 4, "alpha": 16.0, "dropout": 0.0},
+    },
     "task": {
         "candidates": 10,
         "train_negatives": 20,
@@ -49,7 +55,7 @@ SETTINGS: dict[str, Any] = {
         "evaluation_sampler": {"name": "bm25"},
     },
     "training": {"instances": 8192, "batch_size": 32, "learning_rate": 5e-6, "negatives": 9},
-    "search": {"learning_rate": [1e-5, 2e-5]},
+    "search": {"learning_rate": [1e-5, 2e-5], "lora": {"rank": [4, 16]}},
 }
 """Settings that the report shows, by section of the plan."""
 ENVIRONMENT = {"device": "cpu", "instruction_set": "x86_64-Vendor-avx2", "torch": "2.13.0"}

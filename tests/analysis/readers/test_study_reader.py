@@ -50,6 +50,7 @@ def test_the_report_of_each_source_names_model_data_settings_date_and_commit(stu
     expected = [
         "| model | org/bert (sha256:0123456789abcdef) |",
         "| layers | all, the first 3 frozen |",
+        "| adapters | rank 4, 16; alpha 16 |",
         "| length | 40 tokens |",
         "| data | docstrings: texts (fingerprint 0123456789abcdef) |",
         "| candidates | 10 by bm25; in training all relevant documents and 20 others by random |",

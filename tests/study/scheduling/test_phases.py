@@ -170,7 +170,9 @@ def test_a_searched_rank_is_that_of_the_model_and_the_run_that_of_a_study_with_t
         return study(variants=("BERT", "LS"), model={"lora": adapters}, search=search)
 
     made = scheduler(make(4, lora={"rank": (4, 16)}, n_configurations={"BERT": 2, "LS": 8}), tmp_path)
-    runs = [request for request in conduct(made) if request.labels["seed"]]
+    started = conduct(made)
+    assert {each.labels["lora_rank"] for each in started if each.labels["variant"] in ("BM25", "cosine")} == {None}
+    runs = [request for request in started if request.labels["seed"]]
     assert {(each.labels["variant"], each.labels["lora_rank"]) for each in runs} == {*product(("BERT", "LS"), (4, 16))}
     for specification, labels in ((each.trial.specification, each.labels) for each in runs):
         assert specification.model is not None
