@@ -25,9 +25,9 @@ _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seed
 
 
 def answer_suite(data: SuiteData) -> Answer:
-    """Build the first screen: the averages over the columns if one is tested, else all comparisons of all studies."""
+    """Build the first screen: the averages over the columns, or where none is possible all comparisons."""
     plan, reports = data.plan, list(data.reports.values())
-    averages = data.averages if any(each.test for each in data.averages) else []
+    averages = data.averages if any(each.is_possible for each in data.averages) else []
     findings = [_make_average(each) for each in averages]
     findings = findings or [_make_comparison(data, each) for each in data.comparisons]
     section = _build_average_section(data) if averages else _build_comparison_section(data)

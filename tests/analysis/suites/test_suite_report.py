@@ -79,6 +79,10 @@ def test_studies_that_cannot_be_averaged_are_answered_by_their_own_comparisons(t
     assert answer.table.header == ["sampler", "task", "system", "baseline", "difference", "interval", "verdict"]
     assert [row[-1] for row in answer.table.rows] == [each.verdict for each in data.comparisons]
     assert f"all {len(data.comparisons)} comparisons" in answer.line
+    write_suite(tmp_path / "unfinished", left_out=("bm25-qqp", "random-qqp"))
+    unfinished = answer_suite(build_suite_data(read_suite_folder(tmp_path / "unfinished")))
+    assert unfinished.table.title == "Average over the tasks"
+    assert unfinished.sentence.startswith("No conclusion: ")
 
 
 def test_gains_are_over_the_first_baseline_where_systems_have_several(tmp_path: Path) -> None:
