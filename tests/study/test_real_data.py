@@ -207,15 +207,12 @@ def write_passages(made: Path) -> None:
         (made / "msmarco" / f"qrels.{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     lines = [f"{query}\t{queries[query]}" for query in names]
     (made / "hard-negatives" / "queries.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    scores, nearest = dict[str, dict[str, float]](), list[str]()
+    scores = dict[str, dict[str, float]]()
     for name in ("dl19", "dl20"):
         for line in (source / "runs" / f"{name}.bm25.run").read_text("utf-8").splitlines():
             query, _, passage, _, score, _ = line.split()
-            if passage in passages and query in [*splits["dev"], *splits["test"]]:
-                nearest.append(f"{query}\t{passage}\t{queries[query]}\t{passages[passage]}")
             if passage in passages and passage not in relevant.get(query, []):
                 scores.setdefault(query, {})[passage] = float(score)
-    (made / "msmarco" / "top1000.dev").write_text("\n".join(nearest) + "\n", encoding="utf-8")
     rows = [
         {"qid": query, "pos": relevant[query], "neg": {"bm25": [{"pid": p, "bm25-score": s} for p, s in own.items()]}}
         for query, own in scores.items()

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import statistics
 import tomllib
 from pathlib import Path
@@ -58,7 +57,7 @@ def data(tmp_path, monkeypatch):
     named = {
         "QQP": TEXTS / "qqp",
         "QUESTION_PAIRS": TEXTS / "qqp",
-        "MSMARCO": write_msmarco(tmp_path / "msmarco"),
+        "MSMARCO": TEXTS / "msmarco",
         "MSMARCO_NEGATIVES": TEXTS / "hard-negatives",
         "MANTIS": TEXTS / "dialogues",
         "MSDIALOG": TEXTS / "dialogues",
@@ -73,18 +72,6 @@ def data(tmp_path, monkeypatch):
     for name, path in named.items():
         monkeypatch.setenv(name, str(path))
     return {name: str(path) for name, path in named.items()}
-
-
-def write_msmarco(folder: Path) -> Path:
-    """Writes the example in the layout of MS MARCO, with candidates of the dev queries."""
-    shutil.copytree(TEXTS / "msmarco", folder)
-    queries, passages = (
-        [line.split("\t") for line in (folder / name).read_text(encoding="utf-8").splitlines()]
-        for name in ("queries.dev.tsv", "collection.tsv")
-    )
-    rows = ["\t".join((query[0], passage[0], query[1], passage[1])) for query in queries for passage in passages[:5]]
-    (folder / "top1000.dev").write_text("\n".join(rows), encoding="utf-8")
-    return folder
 
 
 def write_trec_dl(folder: Path) -> Path:
@@ -247,6 +234,7 @@ SMALL = {
     "gs": ["training.batch_size=4", "training.evaluations=2"],
     "evidence": ["task.train_queries=20", "task.dev_queries=20", "task.test_queries=20"],
     "evidence-noise": ["training.batch_size=4", "training.evaluations=2"],
+    "mined": ['task.libraries=["networkx"]'],
     "zero": ["task.train_queries=20", "task.dev_queries=20", "task.test_queries=20"],
 }
 """Settings of a training on small files, by the name of a suite or its first part."""
