@@ -240,7 +240,12 @@ class SearchSettings(Settings):
     def optimisation_grid(self) -> dict[str, tuple[Any, ...]]:
         """Values of the settings of training and of adapters that are searched, by name."""
         searched = {name: values for name in self.optimisation_params if (values := getattr(self, name))}
-        return searched | {f"{LORA}{name}": values for name, values in self.lora.items()}
+        return searched | dict(zip(self.adapter_params, self.lora.values(), strict=True))
+
+    @property
+    def adapter_params(self) -> tuple[str, ...]:
+        """Names of the settings of adapters that are searched."""
+        return tuple(f"{LORA}{name}" for name in self.lora)
 
 
 class ConfirmSettings(Settings):

@@ -18,7 +18,7 @@ from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 
 _TARGETS: tuple[Target, ...] = ("both", "queries", "seeds")
-_UNFINISHED = ("a study has no results", "incomplete")
+_NO_RESULTS, _INCOMPLETE = "a study has no results", "incomplete"
 """Refusals of an average that end with more runs."""
 
 
@@ -84,7 +84,7 @@ class AverageComparison:
     @property
     def is_possible(self) -> bool:
         """True if there is a test, or will be one when all runs have ended."""
-        return not self.refusal or self.refusal in _UNFINISHED
+        return not self.refusal or self.refusal in (_NO_RESULTS, _INCOMPLETE)
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _average_row(
     nothing = AverageComparison(labels, system, baseline, len(group), None, None, None, is_late=is_late)
     present = [reports[study.key] for study in group if study.key in reports]
     if len(present) < len(group):
-        return replace(nothing, refusal=_UNFINISHED[0])
+        return replace(nothing, refusal=_NO_RESULTS)
     if find_common_metric(present) is None:
         return replace(nothing, refusal="the studies have different metrics")
     if not has_one_protocol(present):
@@ -236,7 +236,7 @@ def _average_row(
     values = [[_evaluate(report, name) for report in present] for name in pair]
     differences = [differences_or_none(own, other) for own, other in zip(*values, strict=True)]
     if any(d is None for d in differences):
-        return replace(nothing, refusal=_UNFINISHED[1])
+        return replace(nothing, refusal=_INCOMPLETE)
     if any(report.looks for report in present):
         return replace(nothing, refusal="a sequential study stops where its own comparisons are decided")
     if _share_queries(present):

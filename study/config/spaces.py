@@ -83,7 +83,7 @@ def list_hyperparameters(study: Study) -> tuple[str, ...]:
     """
     used = (entry.name for entry in SCHEDULES.entries if entry.module is None or entry.name in study.search.schedule)
     unused = SETTINGS.keys() - {name for schedule in used for name in get_defaults(schedule)}
-    names = (*study.study_type.hyperparameter_names, *(f"{LORA}{name}" for name in study.search.lora))
+    names = (*study.study_type.hyperparameter_names, *study.search.adapter_params)
     return tuple(name for name in names if name not in unused)
 
 

@@ -29,7 +29,7 @@ _MAX_LISTED_VALUES = 6
 
 def list_param_names(study: Study) -> tuple[str, ...]:
     """Return the names that a configuration may set: `variant` and the hyperparameters."""
-    return ("variant", *study.study_type.hyperparameter_names, *(f"{LORA}{name}" for name in study.search.lora))
+    return ("variant", *study.study_type.hyperparameter_names, *study.search.adapter_params)
 
 
 class TrialParams(NamedTuple):
@@ -145,7 +145,7 @@ def _restrict_space(study: Study, variant: str, values: Mapping[str, Any]) -> Sy
         raise UserError(f"{SWEEP_OPTION} score", values["score"], f"a score of the study's curriculum.score: {listed}")
     smoothing = {name: (values[name],) if name in values else grid for name, grid in space.smoothing_grid.items()}
     curriculum = {name: (values[name],) if name in values else grid for name, grid in space.curriculum_grid.items()}
-    names = tuple(dict.fromkeys((*study.search.optimisation_params, *space.optimisation_grid)))
+    names = (*study.search.optimisation_params, *study.search.adapter_params)
     named = {name: (values[name],) for name in names if name in values}
     grid = {**space.optimisation_grid, **named}
     optimisation = {name: grid[name] for name in names if name in grid}

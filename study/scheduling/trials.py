@@ -213,7 +213,7 @@ class ConfigurationFactory:
             **dict(configuration.smoothing),
             "has_probabilities": configuration.smoothing.has_probabilities,
             **{name: getattr(run.training, name, None) for name in self.study.search.optimisation_params},
-            **{f"{LORA}{name}": searched.get(f"{LORA}{name}") for name in self.study.search.lora},
+            **{name: searched.get(name) for name in self.study.search.adapter_params},
             **{name: getattr(configuration.curriculum, name, None) for name in DEFAULTS},
             "seed": run.seed,
             "role": configuration.role,
