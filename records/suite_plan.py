@@ -16,6 +16,8 @@ class PlannedStudy(BaseModel, frozen=True, extra="forbid"):
     """W&B project of the study."""
     labels: dict[str, str]
     """Label of the study on each axis of the suite."""
+    metric: str
+    """Metric of the headline; the comparisons of all studies with this metric are corrected together."""
     comparisons: tuple[tuple[str, str], ...]
     """Comparisons of the headline's family: pairs (system, baseline)."""
     is_late: bool = False
@@ -49,7 +51,8 @@ class SuitePlan(BaseModel, frozen=True, extra="forbid"):
     """The plan of a suite.
 
     Example:
-        >>> studies = [{"key": k, "study": k, "project": "s", "labels": {"task": k}, "comparisons": []} for k in "ab"]
+        >>> studies = [{"key": k, "study": k, "project": "s", "labels": {"task": k}, "metric": "MAP",
+        ...             "comparisons": []} for k in "ab"]
         >>> plan = SuitePlan(suite="s", columns="task", axes={"task": ("a", "b")}, alpha=0.05, correction="holm",
         ...                  studies=studies)
         >>> [[study.key for study in group] for group in plan.list_rows()]
@@ -68,6 +71,11 @@ class SuitePlan(BaseModel, frozen=True, extra="forbid"):
     """Correction of the studies, and over them."""
     studies: tuple[PlannedStudy, ...] = Field(min_length=1)
     published: PublishedResults | None = None
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics of the studies, in their order."""
+        return list(dict.fromkeys(study.metric for study in self.studies))
 
     def list_rows(self) -> list[list[PlannedStudy]]:
         """Return the studies in groups that differ in the column only, each in the order of the columns."""

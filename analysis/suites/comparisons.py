@@ -1,6 +1,6 @@
 """Comparisons over the studies of a suite: each of them corrected for all, and averages over the columns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 
@@ -57,8 +57,8 @@ class AverageComparison:
             difference.
         target: population that the test generalises to, on these tasks.
         test: the test, uncorrected.
-        interval: confidence interval of the difference, simultaneous for all averages.
-        comparisons: number of averages that were declared.
+        interval: confidence interval of the difference, simultaneous for all averages in the metric.
+        comparisons: number of averages in the metric that were declared.
         equivalence_p: p-value of the equivalence test, by Bonferroni over the averages. None if there is no margin.
         verdict: verdict at these p-values.
         refusal: why there is no test; empty if there is one.
@@ -66,6 +66,7 @@ class AverageComparison:
     """
 
     labels: tuple[str, ...]
+    metric: str
     system: str
     baseline: str
     columns: int
@@ -146,44 +147,51 @@ def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
     )
 
 
-def count_comparisons(plan: SuitePlan, reports: dict[str, ReportData]) -> int:
-    """Return the number of comparisons of a suite; of a study without results, those that the suite declared."""
+def count_comparisons(plan: SuitePlan, reports: dict[str, ReportData], metric: str) -> int:
+    """Return the number of comparisons in a metric; of a study without results, those that the suite declared."""
     return sum(
         len(select_headline_comparisons(reports[study.key].results.plan, reports[study.key].comparisons))
         if study.key in reports
         else len(study.comparisons)
         for study in plan.studies
+        if study.metric == metric
     )
 
 
 def correct_over_studies(plan: SuitePlan, reports: dict[str, ReportData]) -> list[SuiteComparison]:
-    """Return the headline comparisons of all studies, corrected together.
+    """Return the headline comparisons of all studies; those in one metric are corrected together.
 
     A comparison that was declared and is not complete counts in the correction.
     """
+    return [each for metric in plan.metrics for each in _correct_metric(plan, reports, metric)]
+
+
+def _correct_metric(plan: SuitePlan, reports: dict[str, ReportData], metric: str) -> Iterator[SuiteComparison]:
     known = [
         (key, comparison)
         for key, report in reports.items()
+        if plan.get_study(key).metric == metric
         for comparison in select_headline_comparisons(report.results.plan, report.comparisons)
     ]
     p_values = [c.p for _, c in known]
-    missing = [None] * (count_comparisons(plan, reports) - len(known))
+    missing = [None] * (count_comparisons(plan, reports, metric) - len(known))
     adjusted = adjust_p_values([*p_values, *missing], plan.correction)
-    compared = []
     for (key, c), p in zip(known, adjusted, strict=False):
         # corrected within the study already; where that gives 1, it is also 1 over the suite
         equivalence_p = None if c.equivalence_p is None else min(1.0, c.equivalence_p / c.comparisons * len(adjusted))
-        gain = _get_gain(c.difference, c.metric)
+        gain = _get_gain(c.difference, metric)
         verdict = decide_verdict(gain, p, equivalence_p, plan.alpha, c.verdict == "all values are equal")
         estimate = None if c.looks else c.estimate
         interval = estimate.confidence_interval(1 - plan.alpha / len(adjusted)) if estimate else None
         is_late = plan.get_study(key).is_late
-        compared.append(SuiteComparison(key, c, len(adjusted), interval, p, equivalence_p, verdict, is_late))
-    return compared
+        yield SuiteComparison(key, c, len(adjusted), interval, p, equivalence_p, verdict, is_late)
 
 
 def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> list[AverageComparison]:
-    """Return the average over the columns of every comparison that all studies of a row have declared."""
+    """Return the average over the columns of every comparison that all studies of a row have declared.
+
+    Those in one metric are corrected together.
+    """
     rows = [group for group in plan.list_rows() if len(group) > 1]
     declared = [
         (group, pair)
@@ -191,15 +199,22 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         for pair in group[0].comparisons
         if all(pair in study.comparisons for study in group)
     ]
+    return [
+        each
+        for metric in plan.metrics
+        for each in _correct_averages(plan, reports, [one for one in declared if one[0][0].metric == metric])
+    ]
+
+
+def _correct_averages(
+    plan: SuitePlan, reports: dict[str, ReportData], declared: Sequence[tuple[list[PlannedStudy], tuple[str, str]]]
+) -> Iterator[AverageComparison]:
     averages = [_average_row(plan, group, reports, pair, len(declared)) for group, pair in declared]
     adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], plan.correction)
-    metric = find_common_metric(reports.values())
-    corrected = []
     for each, p in zip(averages, adjusted, strict=True):
-        gain = _get_gain(each.difference, metric)
+        gain = _get_gain(each.difference, each.metric)
         verdict = decide_verdict(gain, p, each.equivalence_p, plan.alpha, each.verdict == "all values are equal")
-        corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
-    return corrected
+        yield replace(each, comparisons=len(averages), p=p, verdict=verdict)
 
 
 def find_common_metric(reports: Iterable[ReportData]) -> str | None:
@@ -225,7 +240,8 @@ def _average_row(
     system, baseline = pair
     labels = plan.get_row_labels(group[0])
     is_late = any(study.is_late for study in group)
-    nothing = AverageComparison(labels, system, baseline, len(group), None, None, None, is_late=is_late)
+    metric = group[0].metric
+    nothing = AverageComparison(labels, metric, system, baseline, len(group), None, None, None, is_late=is_late)
     present = [reports[study.key] for study in group if study.key in reports]
     if len(present) < len(group):
         return replace(nothing, refusal=_NO_RESULTS)
@@ -251,12 +267,11 @@ def _average_row(
         return replace(nothing, refusal="no test that all studies allow")
     average = average_estimates([estimate for each in estimates if (estimate := each[target])])
     base = sum(float(value.mean()) for value in values[1] if value is not None) / len(group)
-    sign = -1 if find_common_metric(present) in LOWER_IS_BETTER else 1
     margin = present[0].results.plan.margin
     return replace(
         nothing,
         difference=average.mean,
-        gain=sign * average.mean / abs(base) if base else None,
+        gain=(_get_gain(average.mean, metric) or 0.0) / abs(base) if base else None,
         target=target,
         test=average.test(1 - plan.alpha),
         interval=average.confidence_interval(1 - plan.alpha / count),

@@ -63,12 +63,15 @@ def write_suite_report(results: SuiteResults, folder: Path) -> SuiteReport:
 
 
 def build_suite_runs_frame(data: SuiteData) -> pd.DataFrame:
-    """Return the metric of every finished run: a column for each axis, then the columns of the studies' own frames."""
+    """Return the metric of every finished run: a column for each axis, then the columns of the studies' own frames.
+
+    The column of an axis "metric" is called "metric (axis)", since the frames have a column of this name.
+    """
     frames = []
     for key, report in data.reports.items():
         frame, labels = build_runs_frame(report), data.plan.get_study(key).labels
         for place, (axis, label) in enumerate(labels.items()):
-            frame.insert(place, axis, label)
+            frame.insert(place, f"{axis} (axis)" if axis in frame else axis, label)
         frames.append(frame)
     return pd.concat(frames, ignore_index=True)
 

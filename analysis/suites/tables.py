@@ -27,16 +27,17 @@ _POPULATIONS = {"both": "new queries and seeds", "queries": "new queries", "seed
 def answer_suite(data: SuiteData) -> Answer:
     """Build the first screen: the averages over the columns, or where none is possible all comparisons."""
     plan, reports = data.plan, list(data.reports.values())
-    averages = data.averages if any(each.is_possible for each in data.averages) else []
+    averages = _list_averages(data, plan.metrics[0])
     findings = [_make_average(each) for each in averages]
     findings = findings or [_make_comparison(data, each) for each in data.comparisons]
-    section = _build_average_section(data) if averages else _build_comparison_section(data)
-    metric, margins = find_common_metric(reports), {report.results.plan.margin for report in reports}
+    section = _build_average_section(data, averages) if averages else _build_comparison_section(data)
+    metric = plan.metrics[0] if averages else find_common_metric(reports)
+    margins = {report.results.plan.margin for report in reports if metric in (None, report.results.plan.metric)}
     sample = Sample(
         metric=metric or "",
         seeds=0,
         queries=0,
-        comparisons=len(averages) or count_comparisons(plan, data.reports),
+        comparisons=len(averages) or sum(count_comparisons(plan, data.reports, name) for name in plan.metrics),
         alpha=plan.alpha,
         correction=plan.correction,
         margin=margins.pop() if len(margins) == 1 else None,
@@ -65,7 +66,7 @@ def list_suite_folds(data: SuiteData) -> list[Fold]:
             *build_published_section(data, group),
         )
     ]
-    tests = [_build_average_section(data)] if data.averages else []
+    tests = [_build_average_section(data, own) for name in data.plan.metrics if (own := _list_averages(data, name))]
     tests += [
         table._replace(title=f"{table.title}, {key}", label=f"{table.label}-{key}")
         for key, report in data.reports.items()
@@ -77,6 +78,12 @@ def list_suite_folds(data: SuiteData) -> list[Fold]:
         Fold("Search", [build_score_section(data, group, "dev") for group in groups]),
         Fold("Reproduce", [_build_study_section(data)]),
     ]
+
+
+def _list_averages(data: SuiteData, metric: str) -> list[AverageComparison]:
+    """Return the averages in a metric; none if no one is possible."""
+    own = [each for each in data.averages if each.metric == metric]
+    return own if any(each.is_possible for each in own) else []
 
 
 def _make_average(each: AverageComparison) -> Finding:
@@ -238,7 +245,7 @@ def _name_columns(plan: SuitePlan) -> str:
     return plan.columns if plan.columns.endswith("s") else f"{plan.columns}s"
 
 
-def _build_average_section(data: SuiteData) -> Section:
+def _build_average_section(data: SuiteData, averages: Sequence[AverageComparison]) -> Section:
     plan, columns = data.plan, data.plan.columns
     others, names = [axis for axis in plan.axes if axis != columns], _name_columns(plan)
     header = [
@@ -257,9 +264,9 @@ def _build_average_section(data: SuiteData) -> Section:
         [*each.labels, each.system, each.baseline, str(each.columns),
          _NOTHING if each.gain is None else f"{100 * each.gain:+.2f} %",
          format_p_value(each.test.p if each.test else None), format_p_value(each.p), *_make_average(each).to_cells()]
-        for each in data.averages
+        for each in averages
     ]  # fmt: skip
-    about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in data.averages if each.target))
+    about = " and ".join(dict.fromkeys(_POPULATIONS[each.target] for each in averages if each.target))
     legend = (
         f"Do the methods differ in the mean over these {names}, on {about or 'new queries and seeds'}? The "
         f"{names} are the ones named, not a sample of others. Variances of the {names} add up: each has queries "
@@ -268,9 +275,11 @@ def _build_average_section(data: SuiteData) -> Section:
         "intervals hold for all of them at once (Bonferroni)."
     )
     legend += _describe_pooling(data)
-    refusals = dict.fromkeys(each.refusal for each in data.averages if each.refusal)
+    refusals = dict.fromkeys(each.refusal for each in averages if each.refusal)
     legend += f" Not compared: {'; '.join(refusals)}." if refusals else ""
-    return Section(f"Average over the {names}", header, rows, legend, label="averages")
+    metric = averages[0].metric
+    label = "averages" if metric == plan.metrics[0] else f"averages-{metric}"
+    return Section(f"Average over the {names}, {metric}", header, rows, legend, label=label)
 
 
 def _build_comparison_section(data: SuiteData) -> Section:
@@ -282,11 +291,16 @@ def _build_comparison_section(data: SuiteData) -> Section:
         for each in data.comparisons
     ]  # fmt: skip
     legend = (
-        f"Every declared comparison of every study; p, interval and verdict are corrected for all "
-        f"{count_comparisons(plan, data.reports)} of the suite ({plan.correction}; intervals by Bonferroni). "
+        f"Every declared comparison of every study; p, interval and verdict are corrected for all of the suite "
+        f"({_count(data)}; {plan.correction}; intervals by Bonferroni). "
         "comparisons.json has the verdicts within each study."
     ) + _describe_pooling(data)
     return Section("Comparisons of all studies", header, rows, legend, is_wide=True, label="comparisons")
+
+
+def _count(data: SuiteData) -> str:
+    counts = {metric: count_comparisons(data.plan, data.reports, metric) for metric in data.plan.metrics}
+    return ", ".join(f"{count} in {metric}" for metric, count in counts.items())
 
 
 def _describe_pooling(data: SuiteData) -> str:

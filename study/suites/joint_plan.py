@@ -74,6 +74,7 @@ def _describe_study(each: SuiteStudy) -> dict[str, Any]:
         "study": each.study.name,
         "project": each.study.project,
         "labels": each.labels,
+        "metric": each.study.analysis.metric,
         "comparisons": comparisons,
     }
 

@@ -29,7 +29,7 @@ from trainables.utils.base_settings import Settings
 from trainables.utils.errors import UserError
 
 _SHARED = (
-    "trainable", "resources", "cache", "analysis.alpha", "analysis.correction", "analysis.margin", "training.threads",
+    "trainable", "resources", "cache", "analysis.alpha", "analysis.correction", "training.threads",
 )  # fmt: skip
 """Settings that all studies of a suite have in common, because they share the machines and are reported as one."""
 _OWN_KEYS = ("name", "output.folder", "output.remote", "tracking.project")
@@ -237,13 +237,16 @@ def _make_key(labels: Mapping[str, str]) -> str:
 
 def _check_studies(source: str, studies: Sequence[SuiteStudy]) -> None:
     """Check that the studies can share the machines and be reported as one."""
-    first = studies[0]
     for each in studies:
-        for name in _SHARED:
+        alike = next(other for other in studies if other.study.analysis.metric == each.study.analysis.metric)
+        for name, first, which in (
+            *((name, studies[0], "all studies") for name in _SHARED),
+            ("analysis.margin", alike, "all studies of a metric"),
+        ):
             own, expected = (attrgetter(name)(study) for study in (each.study, first.study))
             if own != expected:
                 found = f"{_show(own)} in {each.key}, {_show(expected)} in {first.key}"
-                raise UserError(f"{source}: {name}", found, "the same in all studies")
+                raise UserError(f"{source}: {name}", found, f"the same in {which}")
         if each.study.search.hours is not None:
             expected = "none in a suite (its studies share the machines); search.gpu_hours counts those of one study"
             raise UserError(f"{source}: search.hours", each.study.search.hours, expected)

@@ -30,6 +30,7 @@ def suite_plan(**changes: Any) -> dict[str, Any]:
             "study": f"synthetic-{sampler}-{task}".lower(),
             "project": "synthetic",
             "labels": {"sampler": sampler, "task": task},
+            "metric": "R10@1",
             "comparisons": PAIRS,
         }
         for sampler in SAMPLERS

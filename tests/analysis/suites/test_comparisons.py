@@ -15,7 +15,7 @@ from analysis.stats.estimate import Estimate
 from analysis.stats.paired_tests import estimate_over_both, estimate_over_queries
 from analysis.suites.comparisons import SuiteData, average_estimates, build_suite_data
 from analysis.suites.suite_results import SuiteResults, read_suite_folder
-from analysis.suites.tables import _compute_gain, build_score_section, list_suite_folds
+from analysis.suites.tables import _compute_gain, answer_suite, build_score_section, list_suite_folds
 from tests.analysis.suites.builders import PAIRS, write_suite
 
 
@@ -95,6 +95,34 @@ def test_the_same_queries_are_not_averaged_and_the_same_ids_of_other_queries_are
     assert not any(each.refusal for each in averages)
 
 
+def test_each_metric_is_corrected_on_its_own(results: SuiteResults, data: SuiteData) -> None:
+    """One axis is the metric: lower positions are better, and the first screen has the first metric."""
+    keys = ("random-qqp", "random-mantis")
+    studies = [each.model_copy(update={"metric": "position"} if each.key in keys else {}) for each in data.plan.studies]
+    changed = replace(results, plan=results.plan.model_copy(update={"studies": tuple(studies)}))
+    suite = build_suite_data(vary(changed, *keys, metric="position"))
+    assert {(c.study in keys, c.comparisons) for c in suite.comparisons} == {
+        (False, 2 * len(PAIRS)),
+        (True, 2 * len(PAIRS)),
+    }
+    known = {(*each.labels, each.system, each.baseline): each for each in data.averages}
+    for each in suite.averages:
+        same = known[*each.labels, each.system, each.baseline]
+        assert each.comparisons == len(PAIRS)
+        assert each.p == pytest.approx(min(1, each.test.p * len(PAIRS)))
+        if each.metric == "R10@1":
+            assert (each.difference, each.test) == (same.difference, same.test)
+        else:
+            assert (each.gain > 0) == (each.difference < 0)
+            assert each.verdict not in ("better", "worse") or (each.verdict == "better") == (each.difference < 0)
+    assert {each.verdict for each in suite.averages if each.metric == "position"} & {"better", "worse"}
+    titles = [section.title for section in list_suite_folds(suite)[0].sections]
+    assert titles[:2] == ["Average over the tasks, R10@1", "Average over the tasks, position"]
+    answer = answer_suite(suite)
+    assert len(answer.table.rows) == len(PAIRS)
+    assert f"all {len(PAIRS)} " in answer.line or "both" in answer.line
+
+
 def test_equivalence_is_corrected_over_the_suite(results: SuiteResults, data: SuiteData) -> None:
     assert {each.equivalence_p for each in [*data.comparisons, *data.averages]} == {None}
     suite = build_suite_data(vary(results, margin=0.12))
@@ -126,7 +154,7 @@ def test_a_study_that_pools_its_seeds_does_so_in_the_suite(results: SuiteResults
         assert average.test == average_estimates([one for one in own if one]).test(0.95)
     legends = {section.title: section.legend for section in list_suite_folds(suite)[0].sections}
     sentence = "The spread over seeds is pooled over the family of each study, as its plan says, in: bm25-qqp."
-    assert all(sentence in legends[title] for title in ("Average over the tasks", "Comparisons of all studies"))
+    assert all(sentence in legends[title] for title in ("Average over the tasks, R10@1", "Comparisons of all studies"))
     assert not any("pooled" in section.legend for section in list_suite_folds(data)[0].sections)
 
 

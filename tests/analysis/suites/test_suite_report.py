@@ -11,6 +11,7 @@ import pytest
 from analysis import report
 from analysis.results import read_records
 from analysis.suites.comparisons import SuiteData, build_suite_data
+from analysis.suites.suite_report import build_suite_runs_frame
 from analysis.suites.suite_results import read_suite_folder
 from analysis.suites.tables import answer_suite, build_published_section, build_score_section
 from records.suite_plan import PublishedResults
@@ -81,7 +82,7 @@ def test_studies_that_cannot_be_averaged_are_answered_by_their_own_comparisons(t
     assert f"all {len(data.comparisons)} comparisons" in answer.line
     write_suite(tmp_path / "unfinished", left_out=("bm25-qqp", "random-qqp"))
     unfinished = answer_suite(build_suite_data(read_suite_folder(tmp_path / "unfinished")))
-    assert unfinished.table.title == "Average over the tasks"
+    assert unfinished.table.title == "Average over the tasks, R10@1"
     assert unfinished.sentence.startswith("No conclusion: ")
 
 
@@ -139,3 +140,17 @@ def test_options_that_have_no_meaning_are_an_error(folder: Path, capsys: pytest.
     assert report.main([str(folder), "--study", "bm25-qqp"]) == 2
     assert report.main([str(folder), "--suite", "synthetic"]) == 2
     assert "wandb:ENTITY/PROJECT" in capsys.readouterr().err
+
+
+def test_an_axis_may_have_the_name_of_a_column(data: SuiteData) -> None:
+    labels = [
+        {"metric" if axis == "sampler" else axis: label for axis, label in each.labels.items()}
+        for each in data.plan.studies
+    ]
+    studies = tuple(
+        each.model_copy(update={"labels": own}) for each, own in zip(data.plan.studies, labels, strict=True)
+    )
+    changed = replace(data, results=replace(data.results, plan=data.plan.model_copy(update={"studies": studies})))
+    frame, same = build_suite_runs_frame(changed), build_suite_runs_frame(data)
+    assert frame["metric (axis)"].tolist() == same["sampler"].tolist()
+    assert frame["metric"].tolist() == same["metric"].tolist()

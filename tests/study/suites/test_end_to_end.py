@@ -34,7 +34,7 @@ def test_every_study_has_its_records_and_its_report(finished):
         assert all("test" in run.files for run in results.runs)
         assert (place / "suite" / key / "report" / "report.html").is_file()
         assert f"tiny-{key}: all trials have ended" in printed
-    assert "Average over the tasks" in printed
+    assert "Average over the tasks, " in printed
 
 
 def test_a_study_that_is_run_later_was_planned_from_the_start(finished, tmp_path):

@@ -122,6 +122,15 @@ def test_studies_that_may_have_the_same_runs_have_projects_of_their_own(tmp_path
         assert alone.study.project == "ours-first"
 
 
+def test_studies_of_two_metrics_have_two_margins(tmp_path):
+    axis = '[axes.metric.top]\n[axes.metric.mean]\nanalysis = { metric = "position", margin = 0.05 }\n'
+    suite = load_suite(written(tmp_path, SUITE + axis))
+    assert {(each.study.analysis.metric, each.study.analysis.margin) for each in suite.studies} == {
+        ("R10@1", 0.02),
+        ("position", 0.05),
+    }
+
+
 def test_what_is_the_bases_own_is_not_the_suites(tmp_path):
     base = 'name = "base"\noutput = { folder = "x", remote = "y" }\ntracking = { project = "p", entity = "e" }\n'
     (tmp_path / "base.toml").write_text(base + 'model.name = "a/b"\ntraining.negatives = 1')
