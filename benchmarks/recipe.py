@@ -1,7 +1,9 @@
 """Learning rate and length of training at which a system of a study ranks best, found before the study is run.
 
 The last of the training queries are left out of training, and ranked. So no dev or test query is used, and no seed of
-the study. Two processes of one thread each train one combination after another.
+the study. With --held-out 0 the dev queries are ranked: for a study that chooses nothing by them. Each combination is
+compared with BM25 and with the starting weights, by their cosine. Two processes of one thread each train one after
+another.
 
 python -m benchmarks.recipe STUDY [KEY=VALUE ...] --rates 2e-5 5e-5 --instances 4096 8192 --seeds 11 12 --held-out 600
 
@@ -13,7 +15,6 @@ search.epsilon=[0.4].
 import argparse
 import sys
 import time
-from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cached_property, partial
 from itertools import product
@@ -21,6 +22,9 @@ from multiprocessing import get_context
 from statistics import fmean
 from typing import NamedTuple
 
+import pandas as pd
+
+from analysis.compare import compare
 from benchmarks.measure import machine
 from search_spaces.space import Params
 from study.config.schema import Study
@@ -30,11 +34,13 @@ from study.scheduling.trials import ConfigurationFactory
 from study.suites.suite_loader import load_one_study
 from study.workflows.resolve import resolve_study
 from trainables.metrics import recall_at
+from trainables.rankers.cosine_ranking import compute_cosines
 from trainables.rankers.ranker_backend import precompute
 from trainables.rankers.ranker_run import RankerData, RankerRun
 from trainables.rankers.ranker_trainer import Pairs
 from trainables.specs.checkpoint_chain import get_run_segments
 from trainables.specs.trial import TrialSpec
+from trainables.utils.arrays import Floats
 from trainables.utils.cli import Parser, report_errors
 
 _LAST_BATCHES = 30
@@ -42,13 +48,13 @@ _LAST_BATCHES = 30
 
 
 class Outcome(NamedTuple):
-    """A training: its loss at the end, and R@1 of the queries that are left out."""
+    """A training: its loss at the end, and R@1 of each query that is left out."""
 
     rate: float
     instances: int
     seed: int
     loss: float
-    recall: float
+    recalls: Floats
     seconds: float
 
 
@@ -57,7 +63,7 @@ class PilotRun(RankerRun):
 
     Args:
         trial: the trial; its checkpoints are neither read nor written.
-        held_out: number of queries that are left out.
+        held_out: number of queries that are left out. If 0, the dev queries are ranked.
     """
 
     def __init__(self, trial: TrialSpec, held_out: int) -> None:
@@ -77,18 +83,34 @@ class PilotRun(RankerRun):
         seconds = time.monotonic() - start
         pairs = select_held_out(self.data, self.held_out)
         scores = self.trainer.score_pairs(pairs, training.get_scoring_precision("dev"))
-        recall = float(pairs.rows.reduce(partial(recall_at, 1), scores, pairs.relevant).mean())
         losses = [row["train/loss"] for row in self.trainer.history if "train/loss" in row]
         seed = self.trial.specification.seed
         assert seed is not None
         loss = fmean(losses[-_LAST_BATCHES:]) if losses else float("nan")
-        return Outcome(training.learning_rate, training.instances, seed, loss, recall, seconds)
+        return Outcome(training.learning_rate, training.instances, seed, loss, rank_first(pairs, scores), seconds)
 
 
 def select_held_out(data: RankerData, held_out: int) -> Pairs:
-    """Return the pairs of the last training queries."""
+    """Return the pairs of the last training queries, or of the dev queries."""
+    if not held_out:
+        return data.select_pairs("dev")
     pairs = data.select_pairs("train")
     return pairs.select_queries(len(pairs.rows) - held_out, len(pairs.rows))
+
+
+def rank_first(pairs: Pairs, scores: Floats) -> Floats:
+    """Return R@1 of each query, shape (queries,)."""
+    return pairs.rows.reduce(partial(recall_at, 1), scores, pairs.relevant)
+
+
+def rank_without_training(trial: TrialSpec, held_out: int) -> dict[str, Floats]:
+    """Return R@1 of each query by BM25 (of training queries by their sampler), and by the starting weights' cosine."""
+    data = RankerData(trial)
+    pairs = select_held_out(data, held_out)
+    candidates = data.frame.iloc[pairs.first_row : pairs.first_row + len(pairs.relevant)]
+    first = {"sampler": pairs.scores} if held_out else {"BM25": candidates["bm25"].to_numpy(float)}
+    scores = first | {"cosine": compute_cosines(trial, data.prepared, candidates)}
+    return {name: rank_first(pairs, own) for name, own in scores.items()}
 
 
 def choose_configuration(study: Study, system: str) -> Params:
@@ -134,26 +156,20 @@ def find_recipe(options: argparse.Namespace) -> None:
         )
         runs = factory.make_configuration(name, params, options.seeds, "baseline")
         trials += [factory.make_request(runs, run, "train").trial for run in runs.runs]
-    pairs = select_held_out(RankerData(trials[0]), options.held_out)
     print(", ".join([name, *(f"{key} {value}" for key, value in params.values.items())]))
     print(f"{machine()}, {resolved.environment.instruction_set}, {study.training.precision}")
-    bm25 = pairs.rows.reduce(partial(recall_at, 1), pairs.scores, pairs.relevant)
-    print(f"{len(bm25)} training queries left out; R@1 of their candidates by the sampler's scores {bm25.mean():.4f}")
-    outcomes = defaultdict[tuple[int, float], list[Outcome]](list)
+    references = rank_without_training(trials[0], options.held_out)
+    rows = [(system, None, *each) for system, own in references.items() for each in enumerate(own)]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for done in as_completed([pool.submit(run_pilot, trial, options.held_out) for trial in trials]):
             one = done.result()
-            outcomes[one.instances, one.rate].append(one)
+            system = f"{one.instances:,} at {one.rate:g}"
+            rows += [(system, one.seed, *each) for each in enumerate(one.recalls)]
             print(
-                f"  {one.instances:6} instances, rate {one.rate:g}, seed {one.seed}: loss {one.loss:.3f}, "
-                f"R@1 {one.recall:.4f}, {one.seconds:.0f} s",
+                f"  {system}, seed {one.seed}: loss {one.loss:.3f}, R@1 {one.recalls.mean():.4f}, {one.seconds:.0f} s",
                 flush=True,
             )
-    print("| instances | learning rate | loss | R@1 |\n|---|---|---|---|")
-    for (instances, rate), own in sorted(outcomes.items()):
-        values = ", ".join(f"{one.recall:.4f}" for one in sorted(own, key=lambda one: one.seed))
-        loss, recall = fmean(one.loss for one in own), fmean(one.recall for one in own)
-        print(f"| {instances:,} | {rate:g} | {loss:.3f} | {recall:.4f} ({values}) |")
+    print(compare(pd.DataFrame(rows, columns=["system", "seed", "query", "value"]), [*references], metric="R@1"))
 
 
 if __name__ == "__main__":

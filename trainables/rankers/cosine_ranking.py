@@ -22,14 +22,15 @@ from trainables.utils.base_settings import require
 from trainables.utils.errors import UserError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sentence_transformers import SentenceTransformer
 
 _PAIRS_PER_BLOCK = 10_000
 """Number of pairs with vectors in memory at once."""
 
 
-def compute_cosines(trial: TrialSpec, prepared: RankingDataset, split: str) -> Floats:
-    """Return the cosine of query and document of each candidate of a split, shape (candidates,).
+def compute_cosines(trial: TrialSpec, prepared: RankingDataset, candidates: "pd.DataFrame") -> Floats:
+    """Return the cosine of query and document of each candidate, rows of the prepared ones, shape (candidates,).
 
     The texts are those that the ranker reads, with the utterances of a dialogue joined by blanks. The precision is that
     of training, also on test: in fp32 this would take as long as a small study.
@@ -41,7 +42,7 @@ def compute_cosines(trial: TrialSpec, prepared: RankingDataset, split: str) -> F
     model = load_sentence_encoder(require(trial.model_path), environment.device_type)
     rules = make_input_rules(prepared.settings)
     rules = rules.model_copy(update={"joined_tokens": get_task(prepared.settings.name).added_tokens})
-    candidates, sides = prepared.read_candidates(split), list[tuple[Ints, Floats]]()
+    sides = list[tuple[Ints, Floats]]()
     for table, name, prepare, encode in (
         (prepared.read_queries(), "query_id", rules.prepare_query, model.encode_query),
         (prepared.read_documents(), "document_id", rules.prepare_document, model.encode_document),

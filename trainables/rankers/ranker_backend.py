@@ -121,7 +121,7 @@ class ReferenceRankingRun:
     def _rank(self, prepared: RankingDataset, split: str) -> tuple[Floats, EvaluatedDocuments]:
         """Return the scores of all evaluated documents of a split, and the documents."""
         if self._trial.specification.system == "cosine":
-            scores = compute_cosines(self._trial, prepared, split)
+            scores = compute_cosines(self._trial, prepared, prepared.read_candidates(split))
         else:
             column = "score" if prepared.settings.is_retrieved(split) else "bm25"
             scores = prepared.read_candidates(split, [column])[column].to_numpy(dtype=float)
