@@ -47,8 +47,11 @@ depend on this number, in the order of rounding.
 """
 _MAX_TRIES = 10
 """Parts in a row that others compute, after which a process waits."""
-_MAX_OPEN_PARTS = 128
-"""Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024."""
+_MAX_OPEN_PARTS = 512
+"""Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024.
+
+A training on more parts opens and checks them again and again. So many hold 250,000 texts.
+"""
 
 
 class FrozenFeatures:
