@@ -33,8 +33,6 @@ from trainables.utils.arrays import Bools, Floats, Ints
 Rows = list[list[str]]
 _COLLAPSING = "smoothing-qqp-random"
 """Study with runs that collapsed. Its rows are marked, and not in what holds for all."""
-_MANY = 30
-"""Seeds of a study that is made to look at seeds, not at systems."""
 _SIZES = (3, 5, 10)
 _QUERIES = (200, 500, 1_000, 2_000)
 _DRAWS, _PARTS, _RESAMPLES = 20_000, 100, 1_000
@@ -67,10 +65,10 @@ class Share(NamedTuple):
 
 @cache
 def list_studies() -> tuple[Runs, ...]:
-    """List the studies of the archive, those with many seeds last."""
+    """List the studies of the archive, those with many seeds last; a study in two metrics counts once."""
     scores = load_scores()
     found = list[Runs]()
-    for name, own in scores.groupby("study", observed=True):
+    for name, own in scores[scores["metric"] != "position"].groupby("study", observed=True):
         values, trained = build_score_table(own).values, own.loc[own["trained"], "system"].unique()
         found.append(Runs(str(name), {system: values[system] for system in values if system in trained}))
     return tuple(sorted(found, key=lambda runs: runs.seeds))
@@ -78,12 +76,12 @@ def list_studies() -> tuple[Runs, ...]:
 
 def list_compared() -> list[Runs]:
     """List the studies that compare systems."""
-    return [runs for runs in list_studies() if runs.seeds < _MANY]
+    return [runs for runs in list_studies() if len(runs.values) > 1]
 
 
 def list_many() -> list[Runs]:
-    """List the studies of one system with many seeds."""
-    return [runs for runs in list_studies() if runs.seeds >= _MANY]
+    """List the studies of one system, made to look at seeds."""
+    return [runs for runs in list_studies() if len(runs.values) == 1]
 
 
 def make_share(decisions: Floats | Bools, members: Ints, seeds: int) -> Share:

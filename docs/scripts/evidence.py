@@ -3,10 +3,12 @@
     python -m docs.scripts.evidence keep NAME FOLDER     # of a finished study, in the archive and docs/results/evidence
     python -m docs.scripts.evidence write                # the tables of all pages; `make evidence`
 
-A page of docs/results and the data card of the archive have tables between the lines `<!-- evidence: NAME -->` and
-`<!-- end of evidence -->`: of a kept study, or of several named one after the other. `claims` stands for the papers'
-claims, `archive` for the list of kept scores, `test NAME` for a table of benchmarks.statistics.replication. The
-published figures and the titles of the studies are in docs/results/evidence/overview.toml.
+A page of docs/results and the data card of the archive have tables between the lines `<!-- evidence: WHAT -->` and
+`<!-- end of evidence -->`. WHAT is a kept study, or several one after the other; `references NAME ...`, their baselines
+and rankings without training; `averages NAME ...`, the mean over them; `claims`, those of the papers; `runs TABLE
+SYSTEM ...`, published runs; `archive`, the list of kept scores; `test NAME`, a table of
+benchmarks.statistics.replication. The claims and the titles of the studies are in docs/results/evidence/overview.toml.
+"Equivalent" stands only where the interval is within the margin.
 """
 
 import re
@@ -17,12 +19,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from analysis.archive import FILE, load_scores
 from analysis.data.configurations import format_score, mean_and_std
 from analysis.rendering.cells import format_interval, format_p_value
 from benchmarks.statistics import replication
-from docs.scripts.kept_studies import FOLDER, KeptComparison, average_seeds, compare_kept, keep_evidence, read_summary
+from docs.scripts.kept_studies import (
+    FOLDER,
+    KeptComparison,
+    average_kept,
+    average_seeds,
+    compare_kept,
+    keep_evidence,
+    read_summary,
+)
+from study.suites.published import FOLDER as PUBLISHED
 
 PAGES = Path(__file__).parents[1] / "results"
 CARD = FILE.with_name("README.md")
@@ -31,22 +43,76 @@ _TABLES = re.compile(r"(<!-- evidence: ([^>]+) -->\n).*?(?=<!-- end of evidence 
 
 
 def read_overview() -> dict[str, Any]:
-    """Read the title of every kept study and what papers published of its comparisons."""
+    """Read the titles of the kept studies, and the claims of papers about them."""
     return tomllib.loads((FOLDER / "overview.toml").read_text("utf-8"))
 
 
 def format_claims() -> list[list[str]]:
-    """Return a row for each claim of the papers: published, measured and verdict."""
-    rows = [["study", "comparison", "published", "measured", "verdict"]]
-    for name, study in read_overview().items():
-        compared = {(c.system, c.baseline): c for c in compare_kept(name)}
-        seeds, queries = len(next(iter(average_seeds(name).values()))), read_summary(name)["queries"]
-        title = f"[{study['title']}]({study['page']}): {seeds} seeds, {queries:,} queries"
-        for system, baseline, published in study["claims"]:
-            c = compared[system, baseline]
-            rows.append([title, f"{system} over {baseline}", published, _format_difference(c), _format_verdict(c)])
-            title = ""
+    """Return a row for each claim of the papers: published, measured, p for all claims together, and verdict."""
+    rows = [["question", "comparison", "published", "measured", "p, all claims", "verdict"]]
+    claims, overview = read_overview()["claims"], read_overview()
+    for claim in claims:
+        names, pair = claim["studies"], (claim["system"], claim["baseline"])
+        compared = average_kept(tuple(names)) if len(names) > 1 else compare_kept(*names)
+        (c,) = [each for each in compared if (each.system, each.baseline) == pair]
+        study = overview[names[0]]
+        title, p = f"[{claim.get('title', study['title'])}]({study['page']})", c.p
+        p_all = "-" if p is None else format_p_value(min(1.0, p * len(claims)))
+        difference, verdict = _format_difference(c), _name_verdict(c, _read_margin(names[0]))
+        rows.append([title, f"{c.system} over {c.baseline}", claim["published"], difference, p_all, verdict])
     return rows
+
+
+def format_references(names: Sequence[str], folder: Path = FOLDER, archive: Path = FILE) -> list[list[str]]:
+    """Return a row for each kept study: its baseline and what it ranks better than without training."""
+    rows = list[list[str]]()
+    for name in names:
+        means, compared = average_seeds(name, folder, archive), compare_kept(name, folder, archive)
+        own = [c for c in compared if c.family == "sanity"]
+        system, references = own[0].system, [c.baseline for c in own]
+        scores = [_format_seeds(means[each]) for each in (*references, system)]
+        row = [read_overview()[name]["title"], *scores, *(_format_difference(c) for c in own)]
+        rows.append(row)
+    return [["data", *references, system, *(f"{system} - {each}" for each in references)], *rows]
+
+
+def format_averages(names: Sequence[str], folder: Path = FOLDER, archive: Path = FILE) -> list[list[str]]:
+    """Return a row for each comparison that kept studies declare, in the mean over them."""
+    metric = read_summary(names[0], folder)["metric"]
+    rows = [["system", "baseline", *(read_overview()[name]["title"] for name in names), f"mean {metric}", "verdict"]]
+    studies = [{(c.system, c.baseline): c for c in compare_kept(name, folder, archive)} for name in names]
+    for c in average_kept(tuple(names), folder, archive):
+        own = [
+            f"{found.difference:+.4f}"
+            for each in studies
+            if (found := each[c.system, c.baseline]).difference is not None
+        ]
+        verdict = _format_verdict(c, _read_margin(names[0], folder))
+        rows.append([c.system, c.baseline, *own, _format_difference(c), verdict])
+    return rows
+
+
+def format_runs(table: str, systems: Sequence[str]) -> list[list[str]]:
+    """Return a row for each published difference from the first system, with the runs as units: a paired t-test."""
+    file, _, name = table.partition(".")
+    scores = tomllib.loads((PUBLISHED / f"{file}.toml").read_text("utf-8"))[name]["scores"]
+    baseline, *others = systems
+    rows = [["data", "system", "baseline", "difference", "sd of differences", "p", f"p x {_count_others(scores)}"]]
+    for task, own in scores.items():
+        for system in others:
+            d = np.subtract(own[system]["runs"], own[baseline]["runs"])
+            test = stats.ttest_1samp(d, 0.0)
+            low, high = test.confidence_interval()
+            difference = f"{d.mean():+.4f} [{low:+.4f}, {high:+.4f}]"
+            p = float(test.pvalue)
+            corrected = format_p_value(min(1.0, p * _count_others(scores)))
+            rows.append([task, system, baseline, difference, f"{d.std(ddof=1):.4f}", format_p_value(p), corrected])
+    return rows
+
+
+def _count_others(scores: dict[str, Any]) -> int:
+    """Count the published differences from one baseline."""
+    return sum(len(own) - 1 for own in scores.values())
 
 
 def format_results(names: Sequence[str], folder: Path = FOLDER, archive: Path = FILE) -> list[list[str]]:
@@ -58,7 +124,10 @@ def format_results(names: Sequence[str], folder: Path = FOLDER, archive: Path = 
         title = read_overview()[name]["title"] if len(names) > 1 else ""
         for system in read_summary(name, folder)["systems"]:
             score = _format_seeds(means[system])
-            own = [[c.baseline, _format_difference(c), _format_verdict(c)] for c in compared if c.system == system]
+            margin = _read_margin(name, folder)
+            own = [
+                [c.baseline, _format_difference(c), _format_verdict(c, margin)] for c in compared if c.system == system
+            ]
             rows += [[title, system, score, *cells] for cells in own or [[""] * 3]]
     return rows if len(names) > 1 else [row[1:] for row in rows]
 
@@ -90,6 +159,12 @@ def make_pages() -> dict[Path, str]:
 
 def _format_marked(what: str) -> str:
     match what.split():
+        case ["averages", *names]:
+            return format_table(format_averages(names))
+        case ["references", *names]:
+            return format_table(format_references(names))
+        case ["runs", table, *systems]:
+            return format_table(format_runs(table, systems))
         case ["claims"]:
             return format_table(format_claims())
         case ["archive"]:
@@ -108,8 +183,21 @@ def _format_difference(c: KeptComparison) -> str:
     return f"{c.difference:+.4f} {format_interval(c.interval)}"
 
 
-def _format_verdict(c: KeptComparison) -> str:
-    return f"{c.verdict} (p {format_p_value(c.corrected)})" if c.verdict in ("better", "worse") else c.verdict
+def _format_verdict(c: KeptComparison, margin: float | None) -> str:
+    verdict = _name_verdict(c, margin)
+    return f"{verdict} (p {format_p_value(c.corrected)})" if verdict in ("better", "worse") else verdict
+
+
+def _name_verdict(c: KeptComparison, margin: float | None) -> str:
+    """Return the verdict; equivalent only if the interval is within the margin."""
+    is_within = margin is not None and c.interval is not None and max(map(abs, c.interval)) <= margin
+    return "undecided" if c.verdict == "equivalent" and not is_within else c.verdict
+
+
+def _read_margin(name: str, folder: Path = FOLDER) -> float | None:
+    families = read_summary(name, folder)["families"].values()
+    margin: float | None = next(iter(families))["settings"]["margin"]
+    return margin
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -16,13 +16,18 @@ import pandas as pd
 from analysis.archive import FILE, load_scores
 from analysis.comparisons.declared import make_settings
 from analysis.data.measured_cost import compute_cost
-from analysis.data.score_table import build_score_table
+from analysis.data.score_table import ScoreTable, build_score_table
 from analysis.data.study_results import Results, per_query
 from analysis.readers.study_reader import open_results
 from analysis.rendering.conclusion import answer_study
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.paired_tests import differences_or_none, vary_over_seeds
+from analysis.stats.equivalence import decide_verdict, tost
+from analysis.stats.estimate import Estimate
+from analysis.stats.multiple_testing import adjust_p_values
+from analysis.stats.paired_tests import differences_or_none, estimate_over_both, vary_over_seeds
+from analysis.suites.comparisons import average_estimates
 from analysis.tables.main import ReportData, build_report_data
+from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.checksums import write_with_checksum
 
 FOLDER = Path(__file__).parents[1] / "results" / "evidence"
@@ -145,6 +150,33 @@ def average_summary(results: Results, configuration: str | None, key: str) -> fl
         if run.config["configuration_id"] == configuration and isinstance(run.summary.get(key), float)
     ]
     return round(float(np.mean(values)), 4) if values else None
+
+
+@cache
+def average_kept(names: tuple[str, ...], folder: Path = FOLDER, archive: Path = FILE) -> tuple[KeptComparison, ...]:
+    """Average over kept studies every comparison that the first family of all of them declares, as a suite does."""
+    summaries = [read_summary(name, folder) for name in names]
+    families = [next(iter(summary["families"].values())) for summary in summaries]
+    pairs = [pair for pair in families[0]["comparisons"] if all(pair in own["comparisons"] for own in families)]
+    tables, (settings, *_) = [build_score_table(load_scores(name, archive)) for name in names], families
+    alpha, correction, margin = (settings["settings"][key] for key in ("alpha", "correction", "margin"))
+    estimates = [average_estimates([_estimate_difference(table, pair) for table in tables]) for pair in pairs]
+    adjusted = adjust_p_values([each.test().p for each in estimates], correction)
+    averaged, metric = list[KeptComparison](), summaries[0]["metric"]
+    for (system, baseline), each, corrected in zip(pairs, estimates, adjusted, strict=True):
+        gain = -each.mean if metric in LOWER_IS_BETTER else each.mean
+        equivalence_p = min(1.0, tost(each, margin) * len(pairs)) if margin else None
+        verdict = decide_verdict(gain, corrected, equivalence_p, alpha)
+        interval = each.confidence_interval(1 - alpha / len(pairs))
+        p = each.test().p
+        averaged.append(KeptComparison("average", metric, system, baseline, each.mean, interval, p, corrected, verdict))
+    return tuple(averaged)
+
+
+def _estimate_difference(table: ScoreTable, pair: tuple[str, str]) -> Estimate:
+    differences = differences_or_none(*map(table.get_complete_scores, pair))
+    assert differences is not None
+    return estimate_over_both(differences)
 
 
 def make_kept_comparison(comparison: Comparison, summary: dict[str, Any]) -> KeptComparison:

@@ -5,18 +5,25 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.archive import FILE, load_scores
 from analysis.readers.study_reader import read_records
+from analysis.rendering.cells import format_p_value
+from analysis.suites.comparisons import build_suite_data
+from analysis.suites.suite_results import read_suite_folder
 from analysis.tables.main import build_report_data
 from benchmarks.statistics import replication
 from docs.scripts import evidence, kept_studies
 from tests.analysis.builders import plan_of, study_runs, write_records
 from tests.analysis.similarity import encoder_plan, encoder_runs
+from tests.analysis.suites.builders import write_suite
 from trainables.utils.checksums import DamagedError
 from trainables.utils.errors import UserError
 
 KEPT = sorted(path.stem for path in kept_studies.FOLDER.glob("*.json"))
+SHOWN = sorted(evidence.read_overview().keys() - {"claims"})
+"""Kept studies with a page; of the others, the archive alone has scores."""
 LARGEST = 1_000_000
 """Bytes that a kept file may take in the repository."""
 
@@ -62,8 +69,9 @@ def test_the_comparisons_made_from_what_is_kept_are_those_of_the_report(tmp_path
 def test_pages_have_the_tables_made_from_what_is_kept():
     pages = evidence.make_pages()
     assert [path for path, text in pages.items() if path.read_text("utf-8") != text] == []
-    marked = " ".join(re.findall("<!-- evidence: (?:test )?(.+?) -->", "".join(pages.values()))).split()
-    assert sorted(marked) == sorted([*KEPT, *replication.TABLES, "archive", "claims"])
+    marked = " ".join(re.findall("<!-- evidence: (.+?) -->", "".join(pages.values()))).split()
+    assert {*SHOWN, *replication.TABLES, "archive", "claims"} <= {*marked}
+    assert {*marked} & {*KEPT} == {*SHOWN}
     for path in (FILE, *kept_studies.FOLDER.glob("*.json")):
         assert path.stat().st_size < LARGEST
 
@@ -111,7 +119,7 @@ def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     new = "<!-- evidence: noise-0-1 noise-0-2 -->\n\n<!-- end of evidence -->\n\nAfter.\n"
     page.write_text(
-        f"Before.\n\n<!-- evidence: {KEPT[0]} -->\n\n| old |\n\n<!-- end of evidence -->\n\nBetween.\n\n{new}"
+        f"Before.\n\n<!-- evidence: {SHOWN[0]} -->\n\n| old |\n\n<!-- end of evidence -->\n\nBetween.\n\n{new}"
     )
     monkeypatch.setattr(evidence, "PAGES", tmp_path)
     monkeypatch.setattr(evidence, "CARD", page)
@@ -120,7 +128,7 @@ def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path, monkeypatch):
     assert "| old |" not in text
     assert text.startswith("Before.\n\n<!-- evidence: ")
     assert text.endswith("\n\n<!-- end of evidence -->\n\nAfter.\n")
-    one, both = [KEPT[0]], ["noise-0-1", "noise-0-2"]
+    one, both = [SHOWN[0]], ["noise-0-1", "noise-0-2"]
     assert f"{evidence.format_table(evidence.format_results(one))}\n\n<!-- end of evidence -->\n\nBetween.\n" in text
     assert evidence.format_table(evidence.format_results(both)) in text
     for name in both:
@@ -130,15 +138,48 @@ def test_a_page_gets_the_tables_of_the_names_in_it(tmp_path, monkeypatch):
         ] == alone
 
 
-def test_the_claims_are_declared_comparisons_of_every_kept_study():
-    overview = evidence.read_overview()
-    assert sorted(overview) == KEPT
-    claims = [(name, *claim) for name, study in overview.items() for claim in study["claims"]]
-    rows = evidence.format_claims()[1:]
+def test_the_claims_are_declared_comparisons_and_corrected_together():
+    claims, rows = evidence.read_overview()["claims"], evidence.format_claims()[1:]
     assert len(rows) == len(claims)
-    for (name, system, baseline, published), row in zip(claims, rows, strict=True):
-        (c,) = [c for c in kept_studies.compare_kept(name) if (c.system, c.baseline) == (system, baseline)]
-        assert row[1:3] == [f"{system} over {baseline}", published]
-        assert row[3].startswith(f"{c.difference:+.4f} [")
-        assert row[4].startswith(c.verdict)
-        assert row[0] == "" or row[0].startswith(f"[{overview[name]['title']}](")
+    for claim, row in zip(claims, rows, strict=True):
+        names, pair = claim["studies"], (claim["system"], claim["baseline"])
+        declared = [c for name in names for c in kept_studies.compare_kept(name) if (c.system, c.baseline) == pair]
+        assert len(declared) == len(names)
+        difference = np.mean([c.difference for c in declared])
+        assert row[1:3] == [f"{pair[0]} over {pair[1]}", claim["published"]]
+        assert row[3].startswith(f"{difference:+.4f} [")
+        if len(names) == 1:
+            assert row[4] == format_p_value(min(1.0, declared[0].p * len(claims)))
+
+
+def test_the_mean_over_kept_studies_is_that_of_a_suite(tmp_path):
+    write_suite(tmp_path / "suite")
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    for name in ("bm25-qqp", "bm25-mantis"):
+        kept_studies.keep_evidence(name, str(tmp_path / "suite" / name), tmp_path, tmp_path / "scores.parquet")
+    kept = kept_studies.average_kept(("bm25-qqp", "bm25-mantis"), tmp_path, tmp_path / "scores.parquet")
+    averages = {(each.system, each.baseline): each for each in data.averages if each.labels == ("BM25",)}
+    assert len(kept) == len(averages)
+    for c in kept:
+        same = averages[c.system, c.baseline]
+        assert c.difference == pytest.approx(same.difference, abs=1e-6)
+        assert c.p == pytest.approx(same.test.p, abs=1e-6)
+        assert c.corrected == pytest.approx(min(1.0, same.test.p * len(kept)), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"), [((-0.004, 0.004), "equivalent"), ((-0.006, 0.001), "undecided"), (None, "undecided")]
+)
+def test_a_page_says_equivalent_only_where_the_interval_is_within_the_margin(interval, verdict):
+    c = kept_studies.KeptComparison("variants", "MAP", "LS", "BERT", 0.0, interval, 0.9, 1.0, "equivalent")
+    assert evidence._format_verdict(c, 0.005) == verdict
+
+
+def test_published_runs_are_compared_as_runs():
+    header, first, *_ = evidence.format_runs("curriculum-2020.table-4", ["CL-random", "CL-BERT_pred"])
+    runs = [0.7272, 0.7159, 0.7296, 0.7154, 0.7322], [0.7142, 0.7044, 0.7126, 0.7031, 0.7148]
+    test = stats.ttest_rel(*runs)
+    assert first[:3] == ["MSDialog", "CL-BERT_pred", "CL-random"]
+    assert first[3].startswith("+0.0142 [")
+    assert header[-1] == "p x 14"
+    assert first[5:] == [format_p_value(test.pvalue), format_p_value(14 * test.pvalue)]

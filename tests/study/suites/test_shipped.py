@@ -25,12 +25,11 @@ TEXTS = ROOT / "examples" / "own_text"
 PAGE = ROOT / "docs" / "results" / "reproduce.md"
 SUITES = [*list_shipped(suites=True)]
 OWN_SUITES = [
+    "evidence-control",
     "evidence-curriculum",
-    "evidence-losses",
     "evidence-noise",
     "evidence-seeds",
     "evidence-smoothing",
-    "evidence-switch",
     "label-noise",
     "mined-negatives",
     "zero-shot",
