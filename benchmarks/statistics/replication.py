@@ -65,10 +65,10 @@ class Share(NamedTuple):
 
 @cache
 def list_studies() -> tuple[Runs, ...]:
-    """List the studies of the archive, those with many seeds last; a study in two metrics counts once."""
-    scores = load_scores()
-    found = list[Runs]()
-    for name, own in scores[scores["metric"] != "position"].groupby("study", observed=True):
+    """List the studies of the archive, those with many seeds last, without controls and second metrics."""
+    scores, found = load_scores(), list[Runs]()
+    is_other = scores["study"].str.startswith("control-") | (scores["metric"] == "position")
+    for name, own in scores[~is_other].groupby("study", observed=True):
         values, trained = build_score_table(own).values, own.loc[own["trained"], "system"].unique()
         found.append(Runs(str(name), {system: values[system] for system in values if system in trained}))
     return tuple(sorted(found, key=lambda runs: runs.seeds))

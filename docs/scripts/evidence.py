@@ -28,6 +28,7 @@ from benchmarks.statistics import replication
 from docs.scripts.kept_studies import (
     FOLDER,
     KeptComparison,
+    average_control,
     average_kept,
     average_seeds,
     compare_kept,
@@ -90,6 +91,20 @@ def format_averages(names: Sequence[str], folder: Path = FOLDER, archive: Path =
         verdict = _format_verdict(c, _read_margin(names[0], folder))
         rows.append([c.system, c.baseline, *own, _format_difference(c), verdict])
     return rows
+
+
+def format_control(system: str, names: Sequence[str]) -> list[list[str]]:
+    """Return the difference of a system in control studies, the first half of the names, from itself in the others."""
+    half = len(names) // 2
+    controls, others = tuple(names[:half]), tuple(names[half:])
+    own, mean = average_control(controls, others, system)
+    test, titles = mean.test(), [read_overview()[name]["title"] for name in others]
+    difference = f"{mean.mean:+.4f} [{test.low:+.4f}, {test.high:+.4f}]"
+    rows = [["control", *titles, "mean R10@1", "p"]]
+    return [
+        *rows,
+        [f"{system} with wrong labels - {system}", *(f"{d:+.4f}" for d in own), difference, format_p_value(test.p)],
+    ]
 
 
 def format_runs(table: str, systems: Sequence[str]) -> list[list[str]]:
@@ -163,6 +178,8 @@ def _format_marked(what: str) -> str:
             return format_table(format_averages(names))
         case ["references", *names]:
             return format_table(format_references(names))
+        case ["control", system, *names]:
+            return format_table(format_control(system, names))
         case ["runs", table, *systems]:
             return format_table(format_runs(table, systems))
         case ["claims"]:

@@ -28,6 +28,7 @@ from analysis.stats.paired_tests import differences_or_none, estimate_over_both,
 from analysis.suites.comparisons import average_estimates
 from analysis.tables.main import ReportData, build_report_data
 from trainables.metrics import LOWER_IS_BETTER
+from trainables.utils.arrays import Floats
 from trainables.utils.checksums import write_with_checksum
 
 FOLDER = Path(__file__).parents[1] / "results" / "evidence"
@@ -173,8 +174,26 @@ def average_kept(names: tuple[str, ...], folder: Path = FOLDER, archive: Path = 
     return tuple(averaged)
 
 
+def average_control(names: tuple[str, ...], others: tuple[str, ...], system: str) -> tuple[list[float], Estimate]:
+    """Compare a system of some studies with the same one of other studies, with the same queries and seeds.
+
+    Returns:
+        Its difference in each study, and the mean of the differences.
+    """
+    estimates = list[Estimate]()
+    for pair in zip(names, others, strict=True):
+        tables = [build_score_table(load_scores(name)) for name in pair]
+        assert (tables[0].seeds, tables[0].queries) == (tables[1].seeds, tables[1].queries)
+        estimates.append(_estimate(*(table.get_complete_scores(system) for table in tables)))
+    return [each.mean for each in estimates], average_estimates(estimates)
+
+
 def _estimate_difference(table: ScoreTable, pair: tuple[str, str]) -> Estimate:
-    differences = differences_or_none(*map(table.get_complete_scores, pair))
+    return _estimate(*map(table.get_complete_scores, pair))
+
+
+def _estimate(system: Floats | None, baseline: Floats | None) -> Estimate:
+    differences = differences_or_none(system, baseline)
     assert differences is not None
     return estimate_over_both(differences)
 

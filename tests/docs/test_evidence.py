@@ -8,8 +8,10 @@ import pytest
 from scipy import stats
 
 from analysis.archive import FILE, load_scores
+from analysis.data.score_table import build_score_table
 from analysis.readers.study_reader import read_records
 from analysis.rendering.cells import format_p_value
+from analysis.stats.paired_tests import estimate_over_both
 from analysis.suites.comparisons import build_suite_data
 from analysis.suites.suite_results import read_suite_folder
 from analysis.tables.main import build_report_data
@@ -183,3 +185,14 @@ def test_published_runs_are_compared_as_runs():
     assert first[3].startswith("+0.0142 [")
     assert header[-1] == "p x 14"
     assert first[5:] == [format_p_value(test.pvalue), format_p_value(14 * test.pvalue)]
+
+
+def test_a_control_is_compared_with_the_same_system_of_the_study_with_the_same_seeds():
+    own, mean = kept_studies.average_control(("smoothing-qqp-bm25",), ("smoothing-qqp-random",), "BERT")
+    tables = [build_score_table(load_scores(f"smoothing-qqp-{name}")).values["BERT"] for name in ("bm25", "random")]
+    same = estimate_over_both(tables[0] - tables[1])
+    assert own == pytest.approx([same.mean])
+    assert mean == pytest.approx(same)
+    header, row = evidence.format_control("BERT", ["control-docstrings", "smoothing-docstrings"])
+    assert len(header) == len(row)
+    assert row[2].startswith(f"{row[1]} [")
