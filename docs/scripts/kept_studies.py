@@ -96,7 +96,9 @@ def add_scores(scores: pd.DataFrame, file: Path) -> None:
         kept.append(others[~others["study"].isin(scores["study"].unique())])
     table = pd.concat([own.astype(dict.fromkeys(_NAMES, "str")) for own in kept]).sort_values(_ORDER, ignore_index=True)
     with write_with_checksum(file) as temporary:
-        table.astype(_TYPES).to_parquet(temporary, compression="zstd", compression_level=19, index=False)
+        table.astype(_TYPES).to_parquet(
+            temporary, compression="zstd", compression_level=19, row_group_size=len(table), index=False
+        )
 
 
 def summarize(results: Results, analysis: ReportData) -> dict[str, Any]:

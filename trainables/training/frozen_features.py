@@ -6,6 +6,7 @@ it. If all texts together exceed `MAX_STORED_BYTES`, the first ones are stored, 
 they are read, equal up to rounding. Which ones are stored depends on the task and the model alone.
 """
 
+import math
 import os
 import secrets
 import time
@@ -13,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +48,6 @@ depend on this number, in the order of rounding.
 """
 _MAX_TRIES = 10
 """Parts in a row that others compute, after which a process waits."""
-_MAX_OPEN_PARTS = 512
-"""Parts that are mapped at once; each takes a file descriptor, and a process usually has 1,024.
-
-A training on more parts opens and checks them again and again. So many hold 250,000 texts.
-"""
 
 
 class FrozenFeatures:
@@ -66,7 +62,7 @@ class FrozenFeatures:
     def __init__(self, folder: Path, texts: TokenizedTexts, n_stored: int) -> None:
         self.folder, self.texts, self.n_stored = folder, texts, n_stored
         self.n_parts = -(-n_stored // TEXTS_PER_PART)
-        self._open_part = lru_cache(_MAX_OPEN_PARTS)(_open_part)  # no method: a cycle would keep the files open
+        self._open_part = cache(_open_part)  # no method: a cycle would keep the parts mapped
 
     def get_part_path(self, part: int) -> Path:
         """Return the path of a part, a float32 array of shape (tokens of its texts, hidden)."""
@@ -153,8 +149,13 @@ def _acquire_gpu(leases: Leases, name: str) -> AbstractContextManager[bool]:
 
 
 def _open_part(file: Path) -> np.ndarray:
-    mapped: np.ndarray = np.load(verify_file(file, unit=file), mmap_mode="r")
-    return mapped
+    """Check and map a part. A mapping by torch, unlike one by NumPy, keeps no file descriptor, so all can stay."""
+    with verify_file(file, unit=file).open("rb") as stream:
+        np.lib.format.read_magic(stream)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        start = stream.tell() // dtype.itemsize
+    values = torch.from_file(str(file), size=start + math.prod(shape), dtype=torch.float32)
+    return values[start:].view(shape).numpy()
 
 
 def _make_batch(texts: TokenizedTexts, rows: np.ndarray, inputs: np.ndarray | torch.Tensor) -> PackedBatch:

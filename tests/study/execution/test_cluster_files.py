@@ -64,4 +64,4 @@ def test_an_upload_holds_the_packages_and_study_files_alone(tmp_path):
     wanted = ("study/run.py", "study/studies/quick.toml", "trainables/data/tasks/docstrings.py")
     assert {Path(name) for name in wanted} <= names
     assert not [path for path in names if "__pycache__" in path.parts]
-    assert (tmp_path / "upload.zip").stat().st_size < 3_500_000
+    assert (tmp_path / "upload.zip").stat().st_size < 3_000_000

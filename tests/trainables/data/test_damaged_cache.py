@@ -179,10 +179,19 @@ def test_features_of_any_number_of_texts_take_few_file_descriptors(tmp_path, mon
         with write_with_checksum(features.get_part_path(part)) as draft, draft.open("wb") as stream:
             np.save(stream, np.full((5, 1), part, dtype=np.float32))
     before = len(os.listdir("/proc/self/fd"))
-    rows = np.random.default_rng(0).permutation(5 * 1500)
-    found = features.read(rows).inputs.numpy()[:, 0]
-    np.testing.assert_array_equal(found, rows // 5)
-    assert len(os.listdir("/proc/self/fd")) - before <= 514
+    checked = list[Path]()
+
+    def check(file: Path, **settings: Any) -> Path:
+        checked.append(file)
+        return verify_file(file, **settings)
+
+    monkeypatch.setattr(frozen_features, "verify_file", check)
+    for seed in (0, 1):
+        rows = np.random.default_rng(seed).permutation(5 * 1500)
+        found = features.read(rows).inputs.numpy()[:, 0]
+        np.testing.assert_array_equal(found, rows // 5)
+    assert len(checked) == features.n_parts  # each is checked once
+    assert len(os.listdir("/proc/self/fd")) - before <= 5
 
 
 def test_a_damaged_table_of_the_prepared_data_ends_a_trial_and_not_with_a_number(
