@@ -199,22 +199,45 @@ def average_over_columns(plan: SuitePlan, reports: dict[str, ReportData]) -> lis
         for pair in group[0].comparisons
         if all(pair in study.comparisons for study in group)
     ]
-    return [
-        each
-        for metric in plan.metrics
-        for each in _correct_averages(plan, reports, [one for one in declared if one[0][0].metric == metric])
-    ]
+    corrected = list[AverageComparison]()
+    for metric in plan.metrics:
+        own = [(group, pair) for group, pair in declared if group[0].metric == metric]
+        averages = [_average_row(plan, group, reports, pair, len(own)) for group, pair in own]
+        corrected += correct_averages(averages, plan.alpha, plan.correction)
+    return corrected
 
 
-def _correct_averages(
-    plan: SuitePlan, reports: dict[str, ReportData], declared: Sequence[tuple[list[PlannedStudy], tuple[str, str]]]
-) -> Iterator[AverageComparison]:
-    averages = [_average_row(plan, group, reports, pair, len(declared)) for group, pair in declared]
-    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], plan.correction)
+def make_average(
+    declared: AverageComparison, estimate: Estimate, margin: float | None, alpha: float, count: int
+) -> AverageComparison:
+    """Return a declared average with its test, which `correct_averages` corrects.
+
+    Args:
+        declared: the average, without a test.
+        estimate: the mean difference.
+        margin: difference that matters; None if no margin was declared.
+        alpha: significance level.
+        count: number of averages that are corrected together.
+    """
+    return replace(
+        declared,
+        difference=estimate.mean,
+        test=estimate.test(1 - alpha),
+        interval=estimate.confidence_interval(1 - alpha / count),
+        equivalence_p=min(1.0, tost(estimate, margin) * count) if margin else None,
+        verdict="undecided",
+    )
+
+
+def correct_averages(averages: Sequence[AverageComparison], alpha: float, correction: str) -> list[AverageComparison]:
+    """Return averages in one metric with the verdicts that hold for all of them; one without a test counts, too."""
+    adjusted = adjust_p_values([each.test.p if each.test else None for each in averages], correction)
+    corrected = list[AverageComparison]()
     for each, p in zip(averages, adjusted, strict=True):
         gain = _get_gain(each.difference, each.metric)
-        verdict = decide_verdict(gain, p, each.equivalence_p, plan.alpha, each.verdict == "all values are equal")
-        yield replace(each, comparisons=len(averages), p=p, verdict=verdict)
+        verdict = decide_verdict(gain, p, each.equivalence_p, alpha, each.verdict == "all values are equal")
+        corrected.append(replace(each, comparisons=len(averages), p=p, verdict=verdict))
+    return corrected
 
 
 def find_common_metric(reports: Iterable[ReportData]) -> str | None:
@@ -267,16 +290,13 @@ def _average_row(
         return replace(nothing, refusal="no test that all studies allow")
     average = average_estimates([estimate for each in estimates if (estimate := each[target])])
     base = sum(float(value.mean()) for value in values[1] if value is not None) / len(group)
-    margin = present[0].results.plan.margin
+    made = make_average(nothing, average, present[0].results.plan.margin, plan.alpha, count)
+    sign = -1 if metric in LOWER_IS_BETTER else 1
     return replace(
-        nothing,
-        difference=average.mean,
-        gain=(_get_gain(average.mean, metric) or 0.0) / abs(base) if base else None,
+        made,
+        gain=sign * average.mean / abs(base) if base else None,
         target=target,
-        test=average.test(1 - plan.alpha),
-        interval=average.confidence_interval(1 - plan.alpha / count),
-        equivalence_p=min(1.0, tost(average, margin) * count) if margin else None,
-        verdict="undecided" if any(d is not None and d.any() for d in differences) else "all values are equal",
+        verdict=made.verdict if any(d is not None and d.any() for d in differences) else "all values are equal",
     )
 
 

@@ -51,7 +51,8 @@ def read_overview() -> dict[str, Any]:
 def format_claims() -> list[list[str]]:
     """Return a row for each claim of the papers: published, measured, p for all claims together, and verdict."""
     rows = [["question", "comparison", "published", "measured", "p, all claims", "verdict"]]
-    claims, overview = read_overview()["claims"], read_overview()
+    overview = read_overview()
+    claims = overview["claims"]
     for claim in claims:
         names, pair = claim["studies"], (claim["system"], claim["baseline"])
         compared = average_kept(tuple(names)) if len(names) > 1 else compare_kept(*names)
@@ -95,16 +96,12 @@ def format_averages(names: Sequence[str], folder: Path = FOLDER, archive: Path =
 
 def format_control(system: str, names: Sequence[str]) -> list[list[str]]:
     """Return the difference of a system in control studies, the first half of the names, from itself in the others."""
-    half = len(names) // 2
-    controls, others = tuple(names[:half]), tuple(names[half:])
-    own, mean = average_control(controls, others, system)
-    test, titles = mean.test(), [read_overview()[name]["title"] for name in others]
-    difference = f"{mean.mean:+.4f} [{test.low:+.4f}, {test.high:+.4f}]"
-    rows = [["control", *titles, "mean R10@1", "p"]]
-    return [
-        *rows,
-        [f"{system} with wrong labels - {system}", *(f"{d:+.4f}" for d in own), difference, format_p_value(test.p)],
-    ]
+    half, overview = len(names) // 2, read_overview()
+    own, mean = average_control(tuple(names[:half]), tuple(names[half:]), system)
+    test, metric = mean.test(), read_summary(names[0])["metric"]
+    row = ["wrong labels", system, *(f"{d:+.4f}" for d in own)]
+    row += [f"{mean.mean:+.4f} [{test.low:+.4f}, {test.high:+.4f}]", format_p_value(test.p)]
+    return [["system", "baseline", *(overview[name]["title"] for name in names[half:]), f"mean {metric}", "p"], row]
 
 
 def format_runs(table: str, systems: Sequence[str]) -> list[list[str]]:

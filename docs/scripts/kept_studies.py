@@ -21,13 +21,10 @@ from analysis.data.study_results import Results, per_query
 from analysis.readers.study_reader import open_results
 from analysis.rendering.conclusion import answer_study
 from analysis.stats.comparison import Comparison, ComparisonFamily, ComparisonSettings, compare_family
-from analysis.stats.equivalence import decide_verdict, tost
 from analysis.stats.estimate import Estimate
-from analysis.stats.multiple_testing import adjust_p_values
 from analysis.stats.paired_tests import differences_or_none, estimate_over_both, vary_over_seeds
-from analysis.suites.comparisons import average_estimates
+from analysis.suites.comparisons import AverageComparison, average_estimates, correct_averages, make_average
 from analysis.tables.main import ReportData, build_report_data
-from trainables.metrics import LOWER_IS_BETTER
 from trainables.utils.arrays import Floats
 from trainables.utils.checksums import write_with_checksum
 
@@ -164,16 +161,18 @@ def average_kept(names: tuple[str, ...], folder: Path = FOLDER, archive: Path = 
     tables, (settings, *_) = [build_score_table(load_scores(name, archive)) for name in names], families
     alpha, correction, margin = (settings["settings"][key] for key in ("alpha", "correction", "margin"))
     estimates = [average_estimates([_estimate_difference(table, pair) for table in tables]) for pair in pairs]
-    adjusted = adjust_p_values([each.test().p for each in estimates], correction)
-    averaged, metric = list[KeptComparison](), summaries[0]["metric"]
-    for (system, baseline), each, corrected in zip(pairs, estimates, adjusted, strict=True):
-        gain = -each.mean if metric in LOWER_IS_BETTER else each.mean
-        equivalence_p = min(1.0, tost(each, margin) * len(pairs)) if margin else None
-        verdict = decide_verdict(gain, corrected, equivalence_p, alpha)
-        interval = each.confidence_interval(1 - alpha / len(pairs))
-        p = each.test().p
-        averaged.append(KeptComparison("average", metric, system, baseline, each.mean, interval, p, corrected, verdict))
-    return tuple(averaged)
+    metric = summaries[0]["metric"]
+    declared = [
+        AverageComparison((), metric, system, baseline, len(names), None, None, "both") for system, baseline in pairs
+    ]
+    made = [make_average(*each, margin, alpha, len(pairs)) for each in zip(declared, estimates, strict=True)]
+    kept = list[KeptComparison]()
+    for c in correct_averages(made, alpha, correction):
+        p = c.test.p if c.test else None
+        kept.append(
+            KeptComparison("average", metric, c.system, c.baseline, c.difference, c.interval, p, c.p, c.verdict)
+        )
+    return tuple(kept)
 
 
 def average_control(names: tuple[str, ...], others: tuple[str, ...], system: str) -> tuple[list[float], Estimate]:

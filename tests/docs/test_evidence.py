@@ -195,4 +195,4 @@ def test_a_control_is_compared_with_the_same_system_of_the_study_with_the_same_s
     assert mean == pytest.approx(same)
     header, row = evidence.format_control("BERT", ["control-docstrings", "smoothing-docstrings"])
     assert len(header) == len(row)
-    assert row[2].startswith(f"{row[1]} [")
+    assert row[3].startswith(f"{row[2]} [")

@@ -25,7 +25,6 @@ TEXTS = ROOT / "examples" / "own_text"
 PAGE = ROOT / "docs" / "results" / "reproduce.md"
 SUITES = [*list_shipped(suites=True)]
 OWN_SUITES = [
-    "evidence-control",
     "evidence-curriculum",
     "evidence-noise",
     "evidence-seeds",
