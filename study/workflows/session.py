@@ -198,7 +198,9 @@ def run_study(study: Study, start_time: float) -> "Report":
 
 
 def run_trials(studies: Sequence[StudyTrials], cluster: str | None, view: LiveView) -> None:
-    """Run the remaining trials of studies, in the order of precedence."""
+    """Run the remaining trials of studies, in the order of precedence; nothing if there are no studies."""
+    if not studies:
+        return
     runner = TrialRunner(studies, view)
     if not runner.is_finished:
         from study.execution import tuner  # imports ray

@@ -10,7 +10,7 @@ from analysis.results import read_records
 from study.sync import main as sync
 from tests.analysis.logged import client
 from tests.study.command import called
-from tests.study.suites.command import TWO_SYSTEMS, records, run, write
+from tests.study.suites.command import TWO_SYSTEMS, contents, records, run, write
 from wandb_server import Server
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -35,6 +35,16 @@ def test_every_study_has_its_records_and_its_report(finished):
         assert (place / "suite" / key / "report" / "report.html").is_file()
         assert f"tiny-{key}: all trials have ended" in printed
     assert "Average over the tasks, " in printed
+
+
+def test_a_finished_suite_runs_again_and_writes_the_same_report(finished):
+    place, _ = finished
+    before, reports = records(place), contents(place, [f"report/{name}" for name in REPORT])
+    again = run(place)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert records(place) == before
+    assert contents(place, [f"report/{name}" for name in REPORT]) == reports
+    assert len(reports) == len(REPORT)
 
 
 def test_a_study_that_is_run_later_was_planned_from_the_start(finished, tmp_path):
