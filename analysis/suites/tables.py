@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from analysis.data.configurations import Score, format_score
+from analysis.data.configurations import Score, describe_dev_choice, format_score
 from analysis.data.measured_cost import compute_cost
 from analysis.rendering.answer import Answer, Finding, Sample, describe_correction, write_sentence
 from analysis.rendering.cells import format_p_value
@@ -44,15 +44,28 @@ def answer_suite(data: SuiteData) -> Answer:
         lower_is_better=metric in LOWER_IS_BETTER,
     )
     about = " and ".join(dict.fromkeys(_POPULATIONS[f.target] for f in findings if f.target))
-    fresh = sum({*report.results.plan.get_seeds("test")}.isdisjoint(report.results.plan.seeds) for report in reports)
-    seeds = "fresh" if fresh == len(reports) else "those of the search" if not fresh else f"fresh in {fresh} of them"
     studies = f"{len(reports)} of {len(plan.studies)} studies"
-    line = f"Tested for {about or 'nothing yet'} in {studies}; their seeds are {seeds}."
+    line = f"Tested for {about or 'nothing yet'} in {studies}; {_describe_seeds(reports)}."
     hidden = ("p", "corrected p", "gain", *([_name_columns(plan)] if averages else []))
     shown = [index for index, name in enumerate(section.header) if name not in hidden]
     header, *rows = [[row[index] for index in shown] for row in (section.header, *section.rows)]
     table = section._replace(header=header, rows=rows, legend="", label="main", caption=f"{section.title}. {line}")
     return Answer(write_sentence(findings, sample), table, f"{line} {describe_correction(sample)}".rstrip())
+
+
+def _describe_seeds(reports: Sequence[ReportData]) -> str:
+    """Say whether the tested seeds are fresh, and in how many studies something was chosen by them if they are not."""
+    plans = [report.results.plan for report in reports]
+    reused = [not {*plan.get_seeds("test")}.isdisjoint(plan.seeds) for plan in plans]
+    if not any(reused):
+        return "their seeds are fresh"
+    seen = sum(
+        is_reused and bool(describe_dev_choice(plan, report.configurations))
+        for is_reused, plan, report in zip(reused, plans, reports, strict=True)
+    )
+    if not seen:
+        return "nothing was chosen by the scores of their seeds"
+    return "their seeds are those of the search" + (f" in {seen} of them" if seen < len(plans) else "")
 
 
 def list_suite_folds(data: SuiteData) -> list[Fold]:

@@ -394,7 +394,7 @@ def test_a_suite_is_about_its_averages_or_else_about_all_comparisons(tmp_path: P
     size = f"{best.difference:.4f} ({best.interval[0]:.4f} to {best.interval[1]:.4f})"
     assert f"{best.system} ({', '.join(best.labels)}) by {size}" in averages.sentence
     assert [row[-1] for row in averages.table.rows] == [each.verdict for each in data.averages]
-    assert "in 4 of 4 studies; their seeds are those of the search." in averages.line
+    assert "in 4 of 4 studies; nothing was chosen by the scores of their seeds." in averages.line
     alone = answer_suite(replace(data, averages=[]))
     assert [row[-1] for row in alone.table.rows] == [each.verdict for each in data.comparisons]
     for row, each in zip(alone.table.rows, data.comparisons, strict=True):
@@ -402,3 +402,17 @@ def test_a_suite_is_about_its_averages_or_else_about_all_comparisons(tmp_path: P
         assert each.comparison.interval
         assert row[-2] == f"[{each.interval[0]:+.4f}, {each.interval[1]:+.4f}]"
         assert each.interval[1] > each.comparison.interval[1]  # for all comparisons of the suite, not of one study
+
+
+@pytest.mark.parametrize(("chosen", "said"), [(1, " in 1 of them."), (4, ".")])
+def test_a_suite_says_in_how_many_studies_the_tested_seeds_chose_something(
+    chosen: int, said: str, tmp_path: Path
+) -> None:
+    write_suite(tmp_path / "suite")
+    data = build_suite_data(read_suite_folder(tmp_path / "suite"))
+    reports = dict(data.reports)
+    for key in list(reports)[:chosen]:
+        results = reports[key].results
+        plan = results.plan.model_copy(update={"settings": {"training": {"checkpoint": "best"}}})
+        reports[key] = replace(reports[key], results=replace(results, plan=plan))
+    assert f"; their seeds are those of the search{said}" in answer_suite(replace(data, reports=reports)).line
