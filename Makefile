@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 TESTABLE := .venv/.testable
 
-.PHONY: study test test-long test-versions test-wandb-server lint docs dist evidence bench bench-quick gpu gpu-packages lock
+.PHONY: study test simulate test-long test-versions test-wandb-server lint docs dist evidence bench bench-quick gpu gpu-packages lock
 
 study: $(INSTALLED)
 	$(BIN)/python -m study.run $(ARGS)
@@ -14,6 +14,12 @@ test: lint
 	$(BIN)/pip check
 	$(BIN)/python -m pytest -q -m "not long" -n 2 --dist loadfile --no-loadscope-reorder --doctest-modules \
 		tests analysis docs/scripts records search_spaces study trainables
+
+# A driver on a simulated machine, among faults that seeds from FIRST on draw, for as many SECONDS.
+SECONDS := 60
+FIRST := 0
+simulate: $(TESTABLE)
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS) --first $(FIRST)
 
 # What is slow and rare, in parts of at most half an hour on two cores: make test-long PART="faults files". Without PART
 # all of them; -k goes on after a part that failed.

@@ -1,9 +1,11 @@
-"""Attributes of each query: turns of the dialogue, domain and difficulty, from queries.parquet."""
+"""Attributes of each query: turns of the dialogue, domain and difficulty, in queries.parquet."""
 
+import hashlib
 from pathlib import Path
 
 import pandas as pd
 
+from records.json_files import EXPECTED
 from trainables.utils.checksums import hash_file
 from trainables.utils.errors import UserError
 
@@ -13,8 +15,26 @@ SHA256_KEY = "queries_sha256"
 """Key of the file's SHA-256 in the summary of that run."""
 DIFFICULTY_PREFIX = "difficulty/"
 """Prefix of difficulty columns; the name of the score follows."""
+_CONTENT_KEY = "sha256"
 _KEY = ["split", "query_id"]
 _EXPECTED = "a parquet file with a row a query: split, query_id, and optionally turns, domain, difficulty/..."
+
+
+def encode_queries(queries: pd.DataFrame) -> bytes:
+    """Return the content of the file, with the SHA-256 of the table among its attributes."""
+    queries = queries.copy()
+    queries.attrs = {_CONTENT_KEY: _hash_content(queries)}
+    content: bytes = queries.to_parquet(index=False)
+    return content
+
+
+def is_intact_table(queries: pd.DataFrame) -> bool:
+    """Return whether a table is as `encode_queries` got it."""
+    return bool(queries.attrs.get(_CONTENT_KEY) == _hash_content(queries))
+
+
+def _hash_content(queries: pd.DataFrame) -> str:
+    return hashlib.sha256(queries.to_csv(index=False).encode()).hexdigest()
 
 
 def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame:
@@ -29,7 +49,7 @@ def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame
             where a query has none), and difficulty/<score> (float, low is easy), these in the file's order.
 
     Raises:
-        UserError: if the file has another SHA-256, is not such a file, or lacks a value.
+        UserError: if the file has another SHA-256, is damaged or not such a file, or lacks a value.
     """
     from pyarrow import ArrowException
 
@@ -39,6 +59,8 @@ def read_queries(path: Path, expected_sha256: str | None = None) -> pd.DataFrame
         frame = pd.read_parquet(path)
     except (OSError, ValueError, ArrowException) as error:
         raise UserError(str(path), error, _EXPECTED) from error
+    if _CONTENT_KEY in frame.attrs and not is_intact_table(frame):
+        raise UserError(str(path), "it does not match its checksum", EXPECTED)
     if missing := [name for name in _KEY if name not in frame]:
         raise UserError(str(path), f"no column {missing[0]}", _EXPECTED)
     for name in _KEY:

@@ -128,9 +128,14 @@ def is_run_finished(study_folder: Path, run_id: str, split: Split = "dev") -> bo
     return record is not None and record["state"] == "finished"
 
 
+def has_records(study_folder: Path, split: Split = "dev") -> bool:
+    """Return whether an evaluation was ever recorded, even if its record is damaged now."""
+    return any(study_folder.glob(f"runs/*/{_FILES[split][0]}*"))
+
+
 def has_test_scores(study_folder: Path) -> bool:
     """Return whether a test score was ever recorded, even if its record is damaged now."""
-    return any(study_folder.glob(f"runs/*/{_FILES['test'][0]}*"))
+    return has_records(study_folder, "test")
 
 
 def set_aside_damaged_records(study_folder: Path, log: Callable[[str], None]) -> None:
@@ -153,12 +158,14 @@ def _find_damage(study_folder: Path, run_id: str) -> dict[Split, str]:
     for split in SPLITS:
         try:
             record = read_run_record(study_folder, run_id, split)
-            if record is None or record["state"] != "finished":  # another process may be repeating it
+            if record is None:
                 continue
             if not isinstance(record.get("config"), dict):
                 path = get_run_folder(study_folder, run_id) / _FILES[split][0]
                 raise _make_damage_error(path, "it has no configuration of a run")
-            _check_file(get_scores_path(study_folder, run_id, split), record["summary"].get(f"{split}/scores_sha256"))
+            if record["state"] == "finished":  # a failed run has no scores
+                scores_hash = record["summary"].get(f"{split}/scores_sha256")
+                _check_file(get_scores_path(study_folder, run_id, split), scores_hash)
             if "history_sha256" in record:
                 _check_file(get_run_folder(study_folder, run_id) / _HISTORY_FILE, record["history_sha256"])
         except UserError as error:

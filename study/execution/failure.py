@@ -1,14 +1,9 @@
-"""The failure of a Tune trial: an exception, a crash, a timeout or a fault of the machine; how often it is retried."""
+"""The failure of a trial: an exception, a crash, a timeout or a fault of the machine; how often it is retried."""
 
-import pickle
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from ray.exceptions import RayTaskError
-from ray.tune.experiment import Trial
-
-from study.execution.trainable import TrialError
 from study.utils.error_text import describe_crash, is_machine_fault, summarize_error
+from trainables.specs.trial import TrialSpec
 from trainables.worker.crash_report import parse_crash_report
 from trainables.worker.gpu_errors import GpuFaultError, classify_gpu_error
 from trainables.worker.limits import StepLimits
@@ -22,6 +17,17 @@ Cloud nodes can be taken away at any time. A trial that loses ten nodes has prob
 example by using all of their memory."""
 _BUS_ERROR = "Bus error"
 """Crash of a process that reads a memory-mapped file while another process truncates it."""
+
+
+class TrialError(Exception):
+    """Brings the record of a failed run to the driver, together with the error that the run raised."""
+
+    def __init__(self, error: Exception, record: dict[str, Any]) -> None:
+        super().__init__(error, record)
+        self.error, self.record = error, record
+
+    def __str__(self) -> str:
+        return f"{type(self.error).__name__}: {self.error}"
 
 
 class TrialFailure(NamedTuple):
@@ -39,17 +45,22 @@ class TrialFailure(NamedTuple):
     """Run record of the failed run, if its process could still make one."""
 
 
-def classify_failure(trial: Trial, limits: StepLimits) -> TrialFailure:
-    """Return the cause of a failed trial, and remove its crash report."""
-    path = limits.crash_report
+def classify_failure(error: Exception | None, text: str, limits: StepLimits) -> TrialFailure:
+    """Return the cause of a failed trial, and remove its crash report.
+
+    Args:
+        error: the exception of the trial's process, or None if the process ended without one.
+        text: what Ray says of the end.
+        limits: the limits of the trial, with the path of its crash report.
+    """
+    path, record = limits.crash_report, None
     crash_text = path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
     if path is not None:
         path.unlink(missing_ok=True)
-    error, record = _load_exception(trial), None
     if isinstance(error, TrialError):
         record, error = error.record, error.error
     if error is not None:
-        error.add_note(_read_ray_error(trial))
+        error.add_note(text)
         # The same seed gives the same numbers and needs the same memory of a GPU, so a retry would fail too.
         is_deterministic = isinstance(error, FloatingPointError) or classify_gpu_error(error) == "too large"
         return TrialFailure(
@@ -61,23 +72,23 @@ def classify_failure(trial: Trial, limits: StepLimits) -> TrialFailure:
         )
     crash_report = None if crash_text is None else parse_crash_report(crash_text)
     return TrialFailure(
-        describe_crash(_read_ray_error(trial), crash_report, limits),
+        describe_crash(text, crash_report, limits),
         is_retryable=crash_report is None or crash_report.fault is not None,  # a run that hung would hang again
         is_machine_fault=crash_report is None or crash_report.fault == _BUS_ERROR,
     )
 
 
-def _load_exception(trial: Trial) -> Exception | None:
-    """Return the exception of the trial's process, or None if the process ended without one."""
-    error_file = trial.pickled_error_file
-    if error_file is None or not Path(error_file).is_file():
-        return None
-    error = pickle.loads(Path(error_file).read_bytes())
-    cause = error.cause if isinstance(error, RayTaskError) else None
-    return cause if isinstance(cause, Exception) else None
+def make_record(
+    trial: TrialSpec, labels: dict[str, Any], state: str, summary: dict[str, Any], provenance: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the record of a trial, without a learning curve."""
+    specification = trial.specification
+    identity = {"id": specification.id, "configuration_id": specification.configuration_id, "history": []}
+    return {**identity, "state": state, "config": labels, "summary": summary, **provenance}
 
 
-def _read_ray_error(trial: Trial) -> str:
-    """Return Ray's error text, or an empty string."""
-    error_file = trial.error_file
-    return Path(error_file).read_text(encoding="utf-8") if error_file is not None and Path(error_file).is_file() else ""
+def make_failed_record(
+    trial: TrialSpec, labels: dict[str, Any], cause: str, provenance: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the record of a trial that failed."""
+    return make_record(trial, labels, "failed", {"state": "failed", "error": cause}, provenance)

@@ -9,27 +9,17 @@ import pandas as pd
 import ray
 
 from records.scores import encode_scores
+from study.execution.failure import TrialError, make_failed_record, make_record
 from study.execution.nodes import register_hosts
 from study.folder.provenance import get_hardware, get_versions
 from study.folder.run_name import format_run_name
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
 from trainables.specs.plugin import get_trainable
-from trainables.specs.trial import TrialResult, TrialSpec
+from trainables.specs.trial import TrialResult
 from trainables.utils.cli import print_escaped
 from trainables.worker.actor import RunTrainable
 from trainables.worker.gpu_errors import GpuFaultError, GpuPlace, classify_gpu_error
-
-
-class TrialError(Exception):
-    """Brings the record of a failed run to the driver, together with the error that the run raised."""
-
-    def __init__(self, error: Exception, record: dict[str, Any]) -> None:
-        super().__init__(error, record)
-        self.error, self.record = error, record
-
-    def __str__(self) -> str:
-        return f"{type(self.error).__name__}: {self.error}"
 
 
 class StudyTrainable(RunTrainable):
@@ -97,7 +87,7 @@ class StudyTrainable(RunTrainable):
         extra_metrics = backend.compute_extra_metrics(self.trial, outcome.scores, frame)
         summary |= {f"{outcome.split}/{name}": value for name, value in extra_metrics.items()}
         cost = {"seconds": outcome.seconds} if self.trial.action == "train" else {"test/seconds": outcome.seconds}
-        entry = _make_record(self.trial, self._labels, "finished", summary | cost, self._provenance)
+        entry = make_record(self.trial, self._labels, "finished", summary | cost, self._provenance)
         if self.trial.action == "train":
             entry["summary"] |= {
                 "instances_trained": outcome.instances_trained + outcome.instances_resumed,
@@ -151,18 +141,3 @@ def _make_transferable(error: Exception) -> Exception:
     except Exception:  # an exception's own code may raise anything
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
-
-
-def make_failed_record(
-    trial: TrialSpec, labels: dict[str, Any], cause: str, provenance: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the record of a trial that failed."""
-    return _make_record(trial, labels, "failed", {"state": "failed", "error": cause}, provenance)
-
-
-def _make_record(
-    trial: TrialSpec, labels: dict[str, Any], state: str, summary: dict[str, Any], provenance: dict[str, Any]
-) -> dict[str, Any]:
-    specification = trial.specification
-    identity = {"id": specification.id, "configuration_id": specification.configuration_id, "history": []}
-    return {**identity, "state": state, "config": labels, "summary": summary, **provenance}

@@ -4,8 +4,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from records.plan_file import PLAN_FILE, RESTORE_HINT, SETUP_KEY, read_plan
-from records.run_record import has_test_scores
+from records.data_statistics import STATISTICS_FILE
+from records.plan_file import CLOCK_FILE, PLAN_FILE, RESTORE_HINT, SETUP_KEY, STUDY_FILE, SUITE_FILE, read_plan
+from records.run_record import has_records, has_test_scores
+from records.search_log import SEARCH_LOG_FILE
 from study.config.loader import Study
 from study.config.spaces import list_hyperparameters
 from study.config.systems import (
@@ -19,11 +21,14 @@ from study.config.systems import (
 from study.plan.collections import plan_collections, plan_families
 from study.plan.diff import list_changed_settings
 from study.plan.shared_training import list_shared_beginnings
+from study.plan.study_file import is_own_study_file
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_json
-from trainables.utils.hashing import hash_json
+from trainables.utils.files import is_temporary, write_json
+from trainables.utils.hashing import hash_json, is_hash
 
 _COMPARISONS = "analysis.comparisons"
+_OWN_FILES = (CLOCK_FILE, SEARCH_LOG_FILE, STATISTICS_FILE, SUITE_FILE, "error.log", "wandb")
+"""Files of a study without results, besides its plan."""
 
 
 def build_plan(study: Study, model_digest: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def check_folder(study: Study, folder: Path) -> None:
         earlier = read_plan(folder / PLAN_FILE).document
         if earlier["study"] != study.name:
             raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
-    elif any(folder.glob("runs/*/record.json")):
+    elif has_records(folder):
         raise UserError(
             str(folder / PLAN_FILE), f"missing, although {folder} contains results of a study", RESTORE_HINT
         )
@@ -125,9 +130,14 @@ def check_folder(study: Study, folder: Path) -> None:
 
 
 def _is_own_file(path: Path, study: Study) -> bool:
-    """Return whether an earlier start may have left this file before it wrote the plan."""
+    """Return whether an earlier start may have left this file before it recorded a result."""
+    if path.name == "runs":
+        return path.is_dir() and all(is_hash(run.name) for run in path.iterdir())
+    if path.name == STUDY_FILE:
+        return is_own_study_file(path)
     shared = path == study.cache_folder or path in study.cache_folder.parents
-    return shared or path.name == "error.log" or path.name.startswith(".plan.json.")
+    is_marker = path.name.startswith(f".{PLAN_FILE}.")
+    return shared or path.name in _OWN_FILES or is_marker or is_temporary(path)
 
 
 class RegisteredPlan(NamedTuple):

@@ -31,11 +31,16 @@ _PLACES: Any = {"tracking": True, "output": True, "cache": True, "resources": {"
 def write_study_file(study: Study, folder: Path) -> None:
     """Write a study to the study's folder, unless the folder has the same file or one of the user."""
     path, content = folder / STUDY_FILE, format_study_file(study)
-    if os.path.lexists(path) and not (path.is_file() and read_head(path).startswith(_TITLE)):
+    if os.path.lexists(path) and not is_own_study_file(path):
         print_line(f"{path} is not from a study that was run, and stays as it is")
     elif not path.is_file() or path.read_bytes() != content.encode():
         with write_atomically(path) as temporary:
             temporary.write_text(content, encoding="utf-8")
+
+
+def is_own_study_file(path: Path) -> bool:
+    """Return whether a file is one that `write_study_file` wrote."""
+    return path.is_file() and read_head(path).startswith(_TITLE)
 
 
 def format_study_file(study: Study) -> str:

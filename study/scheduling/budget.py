@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from records.plan_file import CLOCK_FILE
 from study.config.schema import Study
 from study.folder.run_store import RunStore
 from trainables.utils.files import read_json, write_json
@@ -19,7 +20,7 @@ class ElapsedTime:
     """
 
     def __init__(self, folder: Path, start_time: float, log: Callable[[str], None]) -> None:
-        self._path, self._start_time = folder / "clock.json", start_time
+        self._path, self._start_time = folder / CLOCK_FILE, start_time
         self._earlier_seconds = 0.0
         if self._path.is_file():
             try:

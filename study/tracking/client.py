@@ -3,25 +3,20 @@
 import errno
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from records.run_record import SPLITS, Split
 from study.folder.run_store import RunStore
-from study.tracking.agent_env import remove_sweep_variables
 from study.tracking.payload import Document
 from study.tracking.sync_state import is_evaluation_synced
 from study.tracking.tracking_settings import Tracking
+from study.tracking.writer_process import WriterProcess
 
-_ROOT = Path(__file__).resolve().parents[2]
 _FLUSH_TIMEOUT_S = 120.0
 """Seconds without progress at the end of a study after which W&B is given up."""
 _RETRY_INTERVAL_S = 60.0
@@ -49,7 +44,8 @@ class WandbLogger:
         self.failure_reason = ""
         """Reason of the last failure."""
         self._is_disk_full, self._timeout_reason = False, ""
-        self._process: subprocess.Popen[str] | None = None
+        self._process: WriterProcess | None = None
+        self._last_failure: dict[str, Any] | None = None
         self._lock = threading.RLock()
         self._n_failures, self._retry_time, self._last_reply_time, self._n_requests = 0, 0.0, time.monotonic(), 0
 
@@ -125,23 +121,15 @@ class WandbLogger:
                     continue
             if time.monotonic() - max(start_time, self._last_reply_time) > _FLUSH_TIMEOUT_S:
                 self._timeout_reason = f"no answer for {_FLUSH_TIMEOUT_S:.0f} s"
-                self._kill_process(process)
+                process.kill()
             time.sleep(0.05)
         on_wait(0)
         return True
 
     def close(self) -> None:
         """End the process. Requests that are still pending are not written."""
-        process = self._process
-        if process is None:
-            return
-        with suppress(OSError):
-            assert process.stdin is not None
-            process.stdin.close()
-        try:
-            process.wait(_FLUSH_TIMEOUT_S if not self.pending else 5.0)
-        except subprocess.TimeoutExpired:
-            self._kill_process(process)
+        if (process := self._process) is not None:
+            process.close(_FLUSH_TIMEOUT_S if not self.pending else 5.0)
 
     def _submit(self, request: dict[str, Any]) -> None:
         if self.tracking.mode == "disabled":
@@ -152,58 +140,33 @@ class WandbLogger:
             if request["do"] != "rows":
                 self.pending[request["run"], request.get("split")] = request
             if self._process is not None:
-                self._send(json.dumps(request))
+                self._process.send(json.dumps(request))
             elif time.monotonic() >= self._retry_time:
-                self._start_process()
+                process = self._start_process()
                 if request["do"] == "rows":
-                    self._send(json.dumps(request))
+                    process.send(json.dumps(request))
 
-    def _start_process(self) -> None:
+    def _start_process(self) -> WriterProcess:
         """Start the process and send it all pending requests."""
         with self._lock:
-            environment = remove_sweep_variables(os.environ)
-            # The process starts in another folder, where relative paths would lead elsewhere.
-            paths = [_ROOT, *map(os.path.abspath, sys.path)]
-            self._process = process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "study.tracking.worker_process"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                cwd=self.tracking.folder,
-                env=environment | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
-                start_new_session=True,
-            )
-            self._last_reply_time = time.monotonic()
-            threading.Thread(target=self._read_replies, args=(process,), daemon=True).start()
-            for line in (self.tracking.model_dump_json(), *map(json.dumps, self.pending.values())):
-                self._send(line)
+            self._last_reply_time, self._last_failure = time.monotonic(), None
+            self._process = process = WriterProcess(self.tracking, self._handle_reply, self._handle_exit)
+            for request in self.pending.values():
+                process.send(json.dumps(request))
+            return process
 
-    def _send(self, line: str) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with suppress(OSError):  # the process has just ended; `_read_replies` reports why
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
+    def _handle_reply(self, reply: dict[str, Any]) -> None:
+        self._last_failure = reply if "failed" in reply else None
+        if self._last_failure is None:
+            self._mark_done(reply)
 
-    def _read_replies(self, process: "subprocess.Popen[str]") -> None:
-        assert process.stdout is not None
-        failure = None
-        try:
-            for line in process.stdout:
-                reply = json.loads(line)
-                failure = reply if "failed" in reply else None
-                if failure is None:
-                    self._mark_done(reply)
-        finally:  # otherwise `flush` would wait forever for replies that nobody reads
-            process.wait()
-            with self._lock:
-                self._process = None
-                if process.returncode:
-                    self._is_disk_full = bool(failure and failure["full"])
-                    status = process.returncode
-                    end = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-                    self._handle_failure(failure["failed"] if failure else self._timeout_reason or f"its process {end}")
+    def _handle_exit(self, status: int) -> None:
+        with self._lock:
+            self._process, failure = None, self._last_failure
+            if status:
+                self._is_disk_full = bool(failure and failure["full"])
+                end = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+                self._handle_failure(failure["failed"] if failure else self._timeout_reason or f"its process {end}")
 
     def _mark_done(self, reply: dict[str, Any]) -> None:
         with self._lock:
@@ -226,9 +189,3 @@ class WandbLogger:
         """Log a line from the thread that reads the replies."""
         with suppress(BrokenPipeError):  # the reader closed the pipe; the driver notices this at its next line
             self._log(line)
-
-    def _kill_process(self, process: "subprocess.Popen[str]") -> None:
-        """Kill the process and the W&B service that it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

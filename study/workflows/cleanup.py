@@ -3,10 +3,9 @@
 import shutil
 import time
 from contextlib import suppress
-from tempfile import TemporaryFile
 
 from study.config.loader import Study
-from trainables.utils.files import remove_stale_files
+from trainables.utils.files import make_temporary_path, remove_stale_files, sync_folders
 from trainables.utils.hashing import is_hash
 
 _STALE_AFTER_S = 7 * 24 * 3600.0
@@ -17,8 +16,10 @@ def clean_up_study(study: Study) -> None:
     """Remove what killed processes left behind in the study's folder and in the cache.
 
     These are temporary files of dead processes, among them crash reports of trials that were killed with their driver.
-    Preparations of data that were stopped and not continued for a week are also removed.
+    Preparations of data that were stopped and not continued for a week are also removed. What a killed process has
+    created and not synced is synced, since nobody would do it later.
     """
+    sync_folders([study.folder.parent, study.folder, study.folder / "runs"])
     for folder in {study.folder, study.cache_folder}:
         remove_stale_files(folder, recursive=True)
     for preparation in (study.cache_folder / "preparing").glob("*"):
@@ -35,5 +36,8 @@ def check_writable(study: Study) -> None:
     """
     for folder in (study.folder, study.cache_folder):
         nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
-        with TemporaryFile(dir=nearest):
-            pass
+        path = make_temporary_path(nearest / "check")  # unlike other temporary files, it is removed after a kill
+        try:
+            path.touch()
+        finally:
+            path.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from records.queries import QUERIES_FILE
+from records.queries import QUERIES_FILE, encode_queries, is_intact_table
 from study.config.schema import Study
 from study.scheduling.trials import ResolvedInputs
 from trainables.utils.files import write_atomically
@@ -25,14 +25,16 @@ def write_query_attributes(study: Study, resolved: ResolvedInputs, scorer_id: st
         known = previous.set_index("query_id")
         for name in known.columns.difference(attributes.columns):
             attributes[name] = known[name].reindex(attributes["query_id"]).to_numpy()
-    if len(attributes.columns) > 2 and (previous is None or not attributes.equals(previous)):
+    content = encode_queries(attributes)
+    if len(attributes.columns) > 2 and not (path.is_file() and path.read_bytes() == content):
         with write_atomically(path) as draft:
-            attributes.to_parquet(draft, index=False)
+            draft.write_bytes(content)
 
 
 def _read_previous(path: Path) -> pd.DataFrame | None:
     """Return the content of the file, or None if it does not exist or is damaged."""
     try:
-        return pd.read_parquet(path) if path.is_file() else None
+        queries = pd.read_parquet(path) if path.is_file() else None
     except (OSError, ValueError, KeyError):
         return None
+    return queries if queries is not None and is_intact_table(queries) else None

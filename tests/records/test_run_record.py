@@ -124,6 +124,17 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(tmp_path, spli
     assert len(said) == 1 - no_record
 
 
+def test_a_failed_run_with_a_damaged_curve_is_set_aside(tmp_path):
+    failed = ENTRY | {"state": "failed", "history": CURVE}
+    record.write_run_record(tmp_path, "dev", failed, None)
+    record.set_aside_damaged_records(tmp_path, pytest.fail)
+    (tmp_path / "runs/abc/history.json").write_bytes(b"")
+    said = list[str]()
+    record.set_aside_damaged_records(tmp_path, said.append)
+    assert len(said) == 1
+    assert record.read_run_record(tmp_path, "abc") is None
+
+
 def test_every_flipped_bit_of_a_record_is_noticed_or_without_effect(tmp_path):
     """The effect that is none: a seal that is no seal any more, over a record that is as it was."""
     record.write_run_record(tmp_path, "dev", ENTRY, CONTENT)

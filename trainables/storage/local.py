@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trainables.storage.base import MANIFEST, Marker, Storage, StoredFile
 from trainables.utils.files import (
+    make_folder,
     make_temporary_path,
     remove_folder,
     remove_stale_files,
@@ -86,7 +87,7 @@ class LocalStorage(Storage):
 
     def create_marker(self, name: str, text: str) -> bool:
         """Create a marker exclusively (O_EXCL); return whether it was created."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         try:
             descriptor = os.open(self.folder / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:

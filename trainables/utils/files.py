@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from trainables.utils.errors import UserError
 from trainables.utils.system import get_machine_id, has_exited
 
 _TEMPORARY_NAME = re.compile(r"\..+\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{8}")
-_CHECKSUM_LINE = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",\n')
+_CHECKSUM_LINE = re.compile(rb'\{\n "([^"\n]{6})": "([^"\n]{64})",\n')
+"""The beginning of a file with a checksum, also if a byte of it is damaged."""
 _HEAD_BYTES = 4096
 _STALE_AFTER_S = 24 * 3600.0
 """Seconds after which a temporary counts as abandoned, on every machine."""
@@ -27,6 +29,11 @@ def make_temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{get_machine_id()}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
 
 
+def is_temporary(path: Path) -> bool:
+    """Return whether a path has the form of those of `make_temporary_path`."""
+    return _TEMPORARY_NAME.fullmatch(path.name) is not None
+
+
 @contextmanager
 def write_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path; the file written there becomes `path` if the block succeeds.
@@ -35,7 +42,7 @@ def write_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
         path: the file; its folder is created if needed.
         durable: whether the file must survive a power cut from then on. If False, it may be empty after one.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, durable)
     temporary = make_temporary_path(path)
     try:
         yield temporary
@@ -59,7 +66,7 @@ def write_folder_atomically(path: Path, durable: bool = True) -> Iterator[Path]:
         path: the folder; its parents are created if needed.
         durable: whether the files must survive a power cut from then on.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent, durable)
     temporary = make_temporary_path(path)
     temporary.mkdir()
     try:
@@ -88,6 +95,26 @@ def _add_permissions(file: Path, mode: int) -> None:
     with suppress(OSError):
         if not file.is_symlink() and mode & ~file.stat().st_mode:
             file.chmod(file.stat().st_mode | mode)
+
+
+def make_folder(folder: Path, durable: bool = True) -> None:
+    """Create a folder and its parents where they are missing.
+
+    Args:
+        folder: the folder.
+        durable: whether those that are created must survive a power cut: otherwise a file in them would not.
+    """
+    missing = list(takewhile(lambda each: not each.is_dir(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    if durable:
+        sync_folders(each.parent for each in missing)
+
+
+def sync_folders(folders: Iterable[Path]) -> None:
+    """Wait until the entries of folders are on the disk, except where a folder is missing or may not be read."""
+    for folder in folders:
+        with suppress(FileNotFoundError, PermissionError):
+            fsync_path(folder)
 
 
 def fsync_path(path: Path) -> None:
@@ -165,7 +192,7 @@ def read_json(path: Path) -> Any:
     content = path.read_bytes()
     if line := _CHECKSUM_LINE.match(content):
         content = b"{\n" + content[line.end() :]
-        if hashlib.sha256(content).hexdigest() != line[1].decode():
+        if (b"sha256", hashlib.sha256(content).hexdigest().encode()) != line.groups():
             raise ValueError("it does not match its checksum")
     try:
         return json.loads(content)

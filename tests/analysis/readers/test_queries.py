@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.readers.study_reader import read_records, read_wandb_files
-from records.queries import QUERIES_FILE, SHA256_KEY, read_queries
+from records.queries import QUERIES_FILE, SHA256_KEY, encode_queries, is_intact_table, read_queries
 from tests.analysis.builders import content_of, plan_of, queries_of, study_runs
 from tests.analysis.logged import environment, log, write_wandb
 from trainables.utils.checksums import hash_file
@@ -61,6 +61,18 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="expected a parquet file") as error:
         read_queries(tmp_path / QUERIES_FILE)
     assert "\n" not in str(error.value)
+
+
+def test_a_value_that_was_changed_on_the_disk_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / QUERIES_FILE
+    path.write_bytes(encode_queries(queries_of()))
+    stored = pd.read_parquet(path)
+    assert is_intact_table(stored)
+    assert len(read_queries(path)) == len(stored)
+    stored.assign(turns=stored["turns"] + 1).to_parquet(path)
+    assert not is_intact_table(pd.read_parquet(path))
+    with pytest.raises(UserError, match="it does not match its checksum; expected the file as the study wrote it"):
+        read_queries(path)
 
 
 def test_offline_files_and_records_give_the_same(study: Path) -> None:

@@ -15,10 +15,9 @@ from rich.console import Console
 
 from records import run_record as record
 from study.config.schema import Study
-from study.execution.failure import MAX_ATTEMPTS
+from study.execution.failure import MAX_ATTEMPTS, TrialError
 from study.execution.searcher import StudySearcher, TrialCallback
-from study.execution.trainable import TrialError
-from study.execution.trial_runner import StudyTrials, TrialRunner
+from study.execution.trial_runner import Attempt, StudyTrials, TrialRunner
 from study.folder.run_name import format_run_name
 from study.scheduling.trials import TrialRequest
 from study.tracking import Tracking, WandbLogger
@@ -47,12 +46,13 @@ class Runner(TrialRunner):
         super().__init__([each.trials for each in tunes], view)
         self._tunes = {each.scheduler: each for each in tunes}
 
-    def start_trial(self, owner: StudyTrials, request: TrialRequest) -> None:
-        super().start_trial(owner, request)
-        self._tunes[owner.scheduler].started.append(request)
+    def start_attempt(self, key: str) -> Attempt | None:
+        if attempt := super().start_attempt(key):
+            self._tunes[attempt.owner.scheduler].started.append(attempt.request)
+        return attempt
 
-    def end_trial(self, owner: StudyTrials, request: TrialRequest, entry: dict[str, Any]) -> None:
-        super().end_trial(owner, request, entry)
+    def _end_trial(self, owner: StudyTrials, request: TrialRequest, entry: dict[str, Any]) -> None:
+        super()._end_trial(owner, request, entry)
         self._tunes[owner.scheduler].told.append((request.trial.specification.id, entry))
 
 
@@ -71,7 +71,8 @@ class Tune:
         logger = WandbLogger(tracking, print)
         copies: Any = SimpleNamespace(upload_evaluation=lambda *copied: self.copied.append(copied))
         self.trials = StudyTrials(self.scheduler, logger, copies)
-        self.searcher = StudySearcher(Runner([self], self.view))
+        self.runner = Runner([self], self.view)
+        self.searcher = StudySearcher(self.runner)
         self.ends, self.count = TrialCallback(self.searcher), 0
 
     def begin(self) -> tuple[str, TrialSpec, StepLimits]:
@@ -89,11 +90,11 @@ class Tune:
     def start(self) -> tuple[str, TrialRequest]:
         """The same as the name and the request."""
         name, job, _ = self.begin()
-        return name, self.searcher._attempts[name].request._replace(trial=job)
+        return name, self.runner.get_attempt(name).request._replace(trial=job)
 
     def finish(self, name: str, metric: Metric = quality) -> None:
         """The trial ends well."""
-        entry = ended(self.searcher._attempts[name].request, metric)
+        entry = ended(self.runner.get_attempt(name).request, metric)
         result = {"metric": 0.5, "record": json.dumps(entry), "scores": SCORES, "done": True}
         self.ends.on_trial_result(0, [], SimpleNamespace(trial_id=name), result)
         assert result == {"metric": 0.5, "done": True}  # Tune keeps no record and no scores
@@ -291,14 +292,26 @@ def test_a_result_is_recorded_then_logged_then_copied_and_only_then_counts(tune,
         assert record.get_scores_path(tune.folder, run_id).read_bytes() == SCORES
         steps.append(step)
 
-    attempt = tune.searcher._attempts[name]
+    attempt = tune.runner.get_attempt(name)
     monkeypatch.setattr(attempt.owner.wandb_logger, "log_evaluation", lambda *_: note("logged"))
     monkeypatch.setattr(tune.scheduler, "mark_ended", lambda _: note("counted"))
     monkeypatch.setattr(attempt.owner.remote_records, "upload_evaluation", lambda *_: note("copied"))
     owner = replace(attempt.owner, on_trial_end=lambda: note("told"))
-    tune.searcher._attempts[name] = attempt._replace(owner=owner)
+    tune.runner._attempts[name] = attempt._replace(owner=owner)
     tune.finish(name)
     assert steps == ["logged", "copied", "counted", "told"]
+
+
+def test_an_end_that_comes_again_changes_nothing(tune):
+    name, first, _ = tune.begin()
+    tune.finish(name)
+    entry = json.dumps({"id": first.specification.id, "state": "finished", "summary": {}})
+    tune.searcher.handle_result(name, entry, SCORES)
+    tune.searcher.on_trial_result(name, {"instances": 8})
+    tune.fail(name, ValueError("boom"))
+    tune.begin()
+    assert len(tune.told) == 1
+    assert record.is_run_finished(tune.folder, first.specification.id)
 
 
 def test_what_ends_for_good_is_copied_once(tune):
@@ -347,7 +360,7 @@ def test_numbers_that_are_not_finite_are_not_tried_again(tune):
 
 def test_a_disk_that_does_not_take_the_failure_s_record_stops_it_at_once(tune, monkeypatch):
     name, *_ = tune.begin()
-    monkeypatch.setattr(record, "write_run_record", find_no_space)
+    monkeypatch.setattr("study.execution.trial_runner.write_run_record", find_no_space)
     tune.fail(name, ValueError("boom"))
     with pytest.raises(OSError, match="No space left"):
         tune.begin()
@@ -423,7 +436,8 @@ def test_parts_of_the_frozen_layers_are_told_as_they_come(tune, capsys):
 def test_a_pool_records_every_trial_with_its_own_study(tmp_path):
     """An earlier study has precedence; a later one gets the slots that it leaves idle."""
     tunes = [Tune(tmp_path / name) for name in ("first", "second")]
-    searcher, waiting, n_second = StudySearcher(Runner(tunes, LiveView())), list[str](), 0
+    runner = Runner(tunes, LiveView())
+    searcher, waiting, n_second = StudySearcher(runner), list[str](), 0
     for count in range(10_000):
         found = searcher.suggest(str(count))
         if isinstance(found, dict):
@@ -436,7 +450,7 @@ def test_a_pool_records_every_trial_with_its_own_study(tmp_path):
         elif found is not None:
             break
         name = waiting.pop(0)
-        request = searcher._attempts[name].request
+        request = runner.get_attempt(name).request
         searcher.handle_result(name, json.dumps(ended(request, quality)), SCORES)
     assert not waiting
     alone = Tune(tmp_path / "alone")

@@ -13,6 +13,7 @@ from study.config.sources import list_shipped
 from study.config.study_class import get_study_class
 from study.plan.analysis_plan import build_plan, check_changes, register_plan
 from study.plan.diff import list_changed_settings
+from study.plan.study_file import write_study_file
 from trainables.specs.ranking_task import RankerTaskSettings
 from trainables.utils.errors import UserError
 from trainables.utils.files import read_json
@@ -317,6 +318,28 @@ def test_what_a_failed_start_left_does_not_lock_the_folder(tmp_path):
     (tmp_path / ".plan.json.0123").write_text("{")
     (tmp_path / ".cache").mkdir()
     register_plan(study(cache={"folder": str(tmp_path / ".cache")}), MODEL, tmp_path)
+
+
+def test_a_study_without_results_that_lost_its_plan_declares_it_again(tmp_path):
+    expected = register_plan(study(), MODEL, tmp_path).hash
+    (tmp_path / "plan.json").unlink()
+    for name in ("clock.json", "search.json", "data.json", "suite.json", ".clock.json.0123abcd-7-01234567"):
+        (tmp_path / name).touch()
+    write_study_file(study(), tmp_path)
+    (tmp_path / "runs" / ("a" * 16)).mkdir(parents=True)
+    assert register_plan(study(), MODEL, tmp_path).hash == expected
+    (tmp_path / "plan.json").unlink()
+    (tmp_path / "runs" / ("a" * 16) / "record.json.damaged").touch()
+    with pytest.raises(UserError, match=r"missing, although .* contains results of a study; expected .* restore it"):
+        register_plan(study(), MODEL, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["study.toml", "runs/events.1"])
+def test_files_with_names_of_a_study_are_other_files_if_they_are_none_of_it(tmp_path, name):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match="a folder with other files"):
+        register_plan(study(), MODEL, tmp_path)
 
 
 TRAINING = {"instances": 64, "batch_size": 32, "negatives": 1}

@@ -29,7 +29,7 @@ def test_what_nobody_reads_any_more_keeps_no_one_waiting(tracking):
     logger.log_document("plan")
     assert logger.flush()
     assert logger._process is not None
-    logger._kill_process(logger._process)
+    logger._process.kill()
     logger.log_evaluation("abc", "dev")
     assert logger.flush()
     assert logger.failure_reason == "its process was killed by signal 9"

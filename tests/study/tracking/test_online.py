@@ -65,7 +65,7 @@ def test_a_logger_killed_at_any_moment_loses_and_doubles_nothing(server, trackin
         process = logger._process
         assert process is not None
         time.sleep(seconds)
-        logger._kill_process(process)
+        process.kill()
     logger = log_evaluations(tracking, *evaluations)
     assert not logger.pending, logger.failure_reason
     found = server.runs(tracking.project)

@@ -54,6 +54,12 @@ def test_a_lock_that_others_take_and_let_go_at_once_is_held_by_one_at_a_time():
     assert (most, faults, LOCK.exists()) == (1, [], False)
 
 
+def test_an_evaluation_that_was_set_aside_meanwhile_is_not_written():
+    """Its repetition is requested when it has ended."""
+    assert writer().write_evaluation("abc", "dev") is None
+    assert not LOCK.exists()
+
+
 HOLDER = """
 import fcntl, pathlib, time
 path = pathlib.Path("wandb/.locks/abc")

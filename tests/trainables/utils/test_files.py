@@ -16,6 +16,7 @@ from trainables.utils.files import (
     check_outputs,
     has_json_form,
     make_temporary_path,
+    read_json,
     remove_stale_files,
     write_atomically,
     write_folder_atomically,
@@ -38,6 +39,30 @@ def temporary(path: Path, where: str, process: int, hours: float = 0) -> Path:
     (found / "half").write_text("x")
     os.utime(found, (time.time() - hours * 3600,) * 2)
     return found
+
+
+def test_a_damaged_checksum_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    write_json(path, {"a": 1}, with_checksum=True)
+    content = path.read_bytes()
+    assert read_json(path) == {"a": 1}
+    for place in range(content.index(b"sha256"), content.index(b",")):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(ValueError, match=r"JSON|checksum"):
+            read_json(path)
+
+
+def test_new_folders_of_a_durable_file_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a power cut could take a folder with a file in it that was synced."""
+    synced = list[Path]()
+    monkeypatch.setattr("trainables.utils.files.fsync_path", lambda path: synced.append(path))
+    with write_atomically(tmp_path / "runs" / "a" / "record.json") as temporary:
+        temporary.touch()
+    assert {tmp_path, tmp_path / "runs", tmp_path / "runs" / "a"} <= {*synced}
+    synced.clear()
+    with write_atomically(tmp_path / "cache" / "a", durable=False) as temporary:
+        temporary.touch()
+    assert synced == []
 
 
 def test_temporaries_of_processes_that_ended_are_removed_and_no_others(tmp_path: Path, ended: int) -> None:

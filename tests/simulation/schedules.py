@@ -1,0 +1,157 @@
+"""Schedules: a study and the faults that disturb it, drawn from a seed, and made smaller when one fails."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tests.simulation.machine import Fault
+
+_MACHINE_FAULTS = ("kill", "kill", "power", "power", "signal", "full", "io", "clock", "second", "second")
+_TRIAL_FAULTS = ("crash", "error", "node", "hang", "twice")
+_WANDB_FAULTS = ("hang", "refuse", "lose", "break")
+_DAMAGES = ("cut", "empty", "flip", "delete")
+
+
+class TrialFault(NamedTuple):
+    """Fault of an attempt of a trial.
+
+    Attributes:
+        kind: crash (its process is killed), error (of its disk), node (lost), hang (it comes last), or twice (its
+            result comes again).
+        at: number of the attempt, over all starts.
+    """
+
+    kind: str
+    at: int
+
+
+class Damage(NamedTuple):
+    """Damage of a file while no driver runs.
+
+    Attributes:
+        kind: cut (to its half), empty, flip (a bit), or delete.
+        after: number of the start after which it happens.
+        file: number of the file among those of the study, in the order of their names, modulo their count.
+    """
+
+    kind: str
+    after: int
+    file: int
+
+
+class WandbFault(NamedTuple):
+    """Fault of a request to W&B.
+
+    Attributes:
+        kind: hang (for ever), refuse, lose (the process is killed when it has written, before it says so), or break
+            (the server fails before it has everything).
+        at: number of the request, over all starts.
+    """
+
+    kind: str
+    at: int
+
+
+class Schedule(NamedTuple):
+    """A study and what disturbs it.
+
+    Attributes:
+        seed: draws the order in which trials end.
+        study: settings of the study.
+    """
+
+    seed: int
+    study: dict[str, Any]
+    faults: tuple[Fault, ...] = ()
+    trials: tuple[TrialFault, ...] = ()
+    damages: tuple[Damage, ...] = ()
+    wandb: tuple[WandbFault, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}: {self.study}", *map(str, (*self.faults, *self.trials, *self.damages, *self.wandb))]
+        return "\n  ".join(lines)
+
+
+def draw_study(draw: random.Random) -> dict[str, Any]:
+    """Draw the settings of a small study."""
+    variants = ["BERT", *draw.sample(["LS", "T-LS", "WSLS"], draw.choice((0, 1, 1, 2)))]
+    searched = variants[1:]
+    n_seeds = draw.choice((1, 1, 2))
+    settings: dict[str, Any] = {
+        "variants": variants,
+        "seeds": [*range(1, n_seeds + 1)],
+        "search": {"round_size": draw.randint(1, 2), "n_configurations": dict.fromkeys(searched, draw.randint(1, 2))},
+    }
+    if draw.random() < 0.4:
+        settings["tracking"] = {"mode": "online"}
+    if draw.random() < 0.2:
+        settings["output"] = {"remote": "remote"}
+    if searched and draw.random() < 0.1:
+        settings["seeds"] = [1, 2, 3, 4]
+        settings["search"]["pruning"] = "race"
+    if searched and draw.random() < 0.1:
+        settings["confirm"] = {"seeds": [11, 12, 13, 14], "group_size": 2}
+    elif searched and draw.random() < 0.4:
+        settings["confirm"] = {"seeds": [*range(11, 11 + draw.randint(1, 2))]}
+    return settings
+
+
+def draw_schedule(seed: int, n_operations: Callable[[dict[str, Any]], int]) -> Schedule:
+    """Draw a schedule.
+
+    Args:
+        seed: what it is drawn from.
+        n_operations: returns the number of operations of an undisturbed study.
+    """
+    draw = random.Random(seed)
+    study = draw_study(random.Random(draw.randrange(80)))
+    end = n_operations(study)
+    first, width = draw.randint(1, end), draw.choice((end, end, 60))
+    faults = {
+        draw.randint(first, first + width) % end + 1: draw.choice(_MACHINE_FAULTS)
+        for _ in range(draw.choice((0, 1, 1, 2, 3, 5)))
+    }
+    n_trials, n_damages, n_wandb = draw.choice((0, 0, 1, 3)), draw.choice((0, 0, 0, 1, 2)), draw.choice((0, 0, 1, 3))
+    return Schedule(
+        seed,
+        study,
+        tuple(Fault(kind, at, draw.randint(-7200, 7200) if kind == "clock" else draw.randrange(1000))
+              for at, kind in sorted(faults.items())),
+        tuple(TrialFault(draw.choice(_TRIAL_FAULTS), draw.randint(1, 20)) for _ in range(n_trials)),
+        tuple(Damage(draw.choice(_DAMAGES), draw.randint(1, 3), draw.randrange(1000)) for _ in range(n_damages)),
+        tuple(WandbFault(draw.choice(_WANDB_FAULTS), draw.randint(1, 30)) for _ in range(n_wandb)),
+    )  # fmt: skip
+
+
+def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
+    """Return a smaller schedule that fails, too: with fewer faults, a smaller study, and earlier faults."""
+    changed = True
+    while changed:
+        changed = False
+        for smaller in _list_smaller(schedule):
+            if fails(smaller):
+                schedule, changed = smaller, True
+                break
+    return schedule
+
+
+def _list_smaller(schedule: Schedule) -> Iterator[Schedule]:
+    for name in ("faults", "trials", "damages", "wandb"):
+        items = getattr(schedule, name)
+        for index in range(len(items)):
+            yield schedule._replace(**{name: (*items[:index], *items[index + 1 :])})
+    study = schedule.study
+    if "confirm" in study:
+        yield schedule._replace(study={key: value for key, value in study.items() if key != "confirm"})
+    if len(study["seeds"]) > 1:
+        yield schedule._replace(study=study | {"seeds": study["seeds"][:-1]})
+    for index in range(1, len(study["variants"])):
+        variants = [*study["variants"][:index], *study["variants"][index + 1 :]]
+        counts = {name: n for name, n in study["search"]["n_configurations"].items() if name in variants}
+        search = study["search"] | {"n_configurations": counts}
+        yield schedule._replace(study=study | {"variants": variants, "search": search})
+    for index, fault in enumerate(schedule.faults):
+        for at in {fault.at // 2, fault.at - 10, fault.at - 1} - {fault.at}:
+            if at > 0:
+                faults = (*schedule.faults[:index], fault._replace(at=at), *schedule.faults[index + 1 :])
+                yield schedule._replace(faults=faults)
