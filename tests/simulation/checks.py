@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+PLANS = ("plan.json", "suite.json")
+"""Files that a study cannot compute again."""
 _OWN = ("clock.json", "error.log")
 """Files that differ between two runs of a study."""
 
@@ -15,11 +17,10 @@ class ViolationError(AssertionError):
 def read_results(folder: Path) -> dict[str, bytes]:
     """Return the files of a study that must be the same in every run of it, by name."""
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    contents = {name: path.read_bytes() for name, path in files.items() if name not in _OWN}
-    for name in ("plan.json", "suite.json"):  # their setup has a date
-        if name in contents:
-            document = json.loads(contents[name])
-            contents[name] = json.dumps([document["plan"], document["hash"]]).encode()
+    contents = {name: path.read_bytes() for name, path in files.items() if path.name not in _OWN}
+    for name in (name for name, path in files.items() if path.name in PLANS):  # their setup has a date
+        document = json.loads(contents[name])
+        contents[name] = json.dumps([document["plan"], document["hash"]]).encode()
     return contents
 
 
@@ -41,7 +42,7 @@ def check_copy(copy: Path, folder: Path) -> None:
     Raises:
         ViolationError: it has not.
     """
-    for path in sorted(folder.glob("runs/*/*")):
+    for path in sorted(folder.rglob("runs/*/*")):
         if path.suffix in (".json", ".parquet") and not path.name.startswith("mirrored"):
             copies = [*copy.rglob(f"{path.parent.name}/{path.name}")]
             if len(copies) != 1 or copies[0].read_bytes() != path.read_bytes():

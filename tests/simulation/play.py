@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from records import run_record
-from records.plan_file import read_plan
+from records.plan_file import read_plan, read_suite_plan
 from study.config.schema import Study
 from study.config.study_class import get_study_class
 from study.folder import provenance, remote_records, run_store
 from study.scheduling.trials import ResolvedInputs
+from study.suites import run_suite
+from study.suites.suite_loader import Suite, SuiteStudy
 from study.utils.error_text import IncompleteError
 from study.workflows import open_study, session
-from tests.simulation.checks import ViolationError, check_copy, check_results, check_runs, read_results
+from tests.simulation.checks import PLANS, ViolationError, check_copy, check_results, check_runs, read_results
 from tests.simulation.machine import Killed, Machine
 from tests.simulation.schedules import Damage, Schedule, draw_schedule, shrink
 from tests.simulation.trials import Trials
@@ -93,7 +95,7 @@ class Simulation:
         reference = self.get_reference(schedule.study)
         with self._make_disk() as root:
             machine = Machine(root, schedule.faults, schedule.seed)
-            trials, folder, backup = Trials(schedule, machine), root / "study", b""
+            trials, folder, backups = Trials(schedule, machine), root / "study", dict[Path, bytes]()
             server = Server(machine, schedule.wandb)
             damages = list[Damage]()
             for number in range(1, _MAX_STARTS + 1):
@@ -104,11 +106,12 @@ class Simulation:
                 is_disturbed = machine.n_happened > n_happened or any(each.after >= number for each in schedule.damages)
                 if end == reference.end and not is_disturbed:
                     break
-                backup = _read_intact(folder / "plan.json") or backup
+                backups |= _read_intact_plans(folder)
                 for damage in damages:
                     _damage(folder, damage)
                 if end == "plan":  # the remedy that the line names
-                    (folder / "plan.json").write_bytes(backup)
+                    for path in backups.keys() - _read_intact_plans(folder).keys():
+                        path.write_bytes(backups[path])
             else:
                 raise ViolationError(f"after {_MAX_STARTS} starts the study has not ended; the last: {end}")
             check_results(folder, reference.results, bool(schedule.damages))
@@ -140,9 +143,11 @@ class Simulation:
         return str(ends[-1])
 
     def _drive(self, machine: Machine, schedule: Schedule) -> str:
-        study = self._make_study(machine.root, schedule.study)
         try:
-            session.run_study(study, time.monotonic())
+            if "suite" in schedule.study:
+                run_suite.run_suite(self._make_suite(machine.root, schedule.study), time.monotonic())
+            else:
+                session.run_study(self._make_study(machine.root, schedule.study), time.monotonic())
         except Killed:
             return "killed"
         except KeyboardInterrupt:
@@ -152,7 +157,7 @@ class Simulation:
         except IncompleteError as error:
             return f"incomplete: {error}"
         except UserError as error:
-            if "plan.json" in str(error) and "restore it" in str(error):
+            if "restore it" in str(error):
                 return "plan"
             if str(error).startswith("output.remote: cannot be read"):
                 return f"stopped: {error}"
@@ -163,6 +168,16 @@ class Simulation:
                 raise ViolationError(f"no remedy: {cause}") from error
             return f"stopped: {cause}; {remedy}"
         return "done"
+
+    def _make_suite(self, root: Path, settings: dict[str, Any]) -> Suite:
+        studies, own = list[SuiteStudy](), {key: value for key, value in settings.items() if key != "suite"}
+        for number, key in enumerate(("first", "second")):
+            seeds = [seed + 50 * number for seed in own["seeds"]]
+            study = self._make_study(root, own | {"name": key, "seeds": seeds})
+            output = study.output.model_copy(update={"folder": str(root / "study" / key)})
+            studies.append(SuiteStudy(key, {"part": key}, study.model_copy(update={"output": output})))
+        axes = {"part": [each.key for each in studies]}
+        return Suite("pair", root / "study", "part", axes, tuple(studies), tuple(studies), None)
 
     def _make_study(self, root: Path, settings: dict[str, Any]) -> Study:
         world, output = self._world, {"folder": str(root / "study"), "models": None}
@@ -189,6 +204,7 @@ class Simulation:
             mock.patch("study.tracking.client.WriterProcess", server.start_writer),
             mock.patch("study.tracking.writer.WandbRun", server.open_run),
             mock.patch.object(session, "_write_report", return_value=report),
+            mock.patch.object(run_suite, "_write_joint_report", return_value=report),
             mock.patch.object(self._data_backend, "describe_data", return_value=self._description),
             mock.patch.object(self._data_backend, "compute_query_attributes", side_effect=self._copy_attributes),
             mock.patch.object(TrainablePlugin, "load_statistics", return_value=self._statistics),
@@ -265,13 +281,14 @@ class _InThisThread:
         return map(function, items)
 
 
-def _read_intact(plan: Path) -> bytes:
-    """Return the content of a plan, or nothing if it is damaged or missing."""
-    try:
-        read_plan(plan)
-    except UserError:
-        return b""
-    return plan.read_bytes()
+def _read_intact_plans(folder: Path) -> dict[Path, bytes]:
+    """Return the contents of the plans that are not damaged."""
+    contents = dict[Path, bytes]()
+    for path in (path for name in PLANS for path in sorted(folder.rglob(name))):
+        with contextlib.suppress(UserError):
+            (read_plan if path.name == "plan.json" else read_suite_plan)(path)
+            contents[path] = path.read_bytes()
+    return contents
 
 
 def _damage(folder: Path, damage: Damage) -> None:

@@ -73,7 +73,7 @@ class Schedule(NamedTuple):
 
 
 def draw_study(draw: random.Random) -> dict[str, Any]:
-    """Draw the settings of a small study."""
+    """Draw the settings of a small study; with the key `suite`, of a suite of it and of one with other seeds."""
     variants = ["BERT", *draw.sample(["LS", "T-LS", "WSLS"], draw.choice((0, 1, 1, 2)))]
     searched = variants[1:]
     n_seeds = draw.choice((1, 1, 2))
@@ -85,6 +85,8 @@ def draw_study(draw: random.Random) -> dict[str, Any]:
     if draw.random() < 0.4:
         settings["tracking"] = {"mode": "online"}
     if draw.random() < 0.2:
+        settings["suite"] = True
+    elif draw.random() < 0.2:
         settings["output"] = {"remote": "remote"}
     if searched and draw.random() < 0.1:
         settings["seeds"] = [1, 2, 3, 4]
@@ -141,6 +143,8 @@ def _list_smaller(schedule: Schedule) -> Iterator[Schedule]:
         for index in range(len(items)):
             yield schedule._replace(**{name: (*items[:index], *items[index + 1 :])})
     study = schedule.study
+    for name in {"suite", "output", "tracking"} & study.keys():
+        yield schedule._replace(study={key: value for key, value in study.items() if key != name})
     if "confirm" in study:
         yield schedule._replace(study={key: value for key, value in study.items() if key != "confirm"})
     if len(study["seeds"]) > 1:

@@ -29,14 +29,14 @@ class Trials:
 
     Attributes:
         n_attempts: attempts so far.
-        recorded: runs and splits with results that the driver has recorded.
+        recorded: studies, runs and splits with results that the driver has recorded.
     """
 
     def __init__(self, schedule: Schedule, machine: Machine) -> None:
         self._draw, self._machine = random.Random(schedule.seed), machine
         self._faults = {fault.at: fault.kind for fault in schedule.trials}
         self._may_repeat = bool(schedule.damages) or any(fault.kind == "second" for fault in schedule.faults)
-        self.n_attempts, self.recorded = 0, set[tuple[str, str]]()
+        self.n_attempts, self.recorded = 0, set[tuple[str, str, str]]()
 
     def run(self, runner: TrialRunner, cluster: str | None) -> None:
         """Run the remaining trials, several at once, which end in an order that is drawn."""
@@ -82,12 +82,17 @@ class Trials:
                 entry, scores = make_result(trial, labels)
                 for _ in range(1 + (fault == "twice")):
                     runner.finish_attempt(key, entry, scores)
-                self.recorded.add((trial.specification.id, attempt.request.split))
+                self.recorded.add(_name_evaluation(attempt))
 
     def _check_is_new(self, attempt: Attempt) -> None:
-        evaluation = attempt.request.trial.specification.id, attempt.request.split
-        if evaluation in self.recorded and not self._may_repeat:
-            raise ViolationError(f"{evaluation} is recorded, and runs again")
+        name = _name_evaluation(attempt)
+        if name in self.recorded and not self._may_repeat:
+            raise ViolationError(f"{' '.join(name)} is recorded, and runs again")
+
+
+def _name_evaluation(attempt: Attempt) -> tuple[str, str, str]:
+    request = attempt.request
+    return attempt.owner.scheduler.study.name, request.trial.specification.id, request.split
 
 
 def make_result(trial: TrialSpec, labels: dict[str, Any]) -> tuple[dict[str, Any], bytes]:

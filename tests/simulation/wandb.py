@@ -19,7 +19,7 @@ class Server:
     """Server of W&B.
 
     Attributes:
-        runs: the rows and the summary of each run, by its id.
+        runs: the rows and the summary of each run, by its project and id.
         is_broken: whether it fails when a run is finished next.
     """
 
@@ -41,7 +41,7 @@ class Server:
 
     def open_run(self, tracking: Tracking, payload: RunPayload) -> "Run":
         """Open a run, as `study.tracking.wandb_run.WandbRun`."""
-        return Run(self, payload.id)
+        return Run(self, f"{tracking.project}/{payload.id}")
 
 
 class Run:
