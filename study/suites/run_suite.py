@@ -12,6 +12,7 @@ from study.suites.suite_loader import Suite, name_study
 from study.utils.console import print_line
 from study.utils.error_text import IncompleteError
 from study.utils.live_view import LiveView
+from study.workflows.cleanup import clean_up_suite
 from study.workflows.open_study import open_study
 from study.workflows.prepare_data import prepare_study_data
 from study.workflows.session import StudySession, run_trials
@@ -45,6 +46,7 @@ def run_suite(suite: Suite, start_time: float) -> "SuiteReport":
         IncompleteError: a system of a study has no complete test result.
     """
     check_suite_folder(suite)
+    clean_up_suite(suite.folder)
     opened = []
     for each in suite.studies:
         with name_study(each):

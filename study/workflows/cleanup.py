@@ -3,6 +3,7 @@
 import shutil
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from study.config.loader import Study
 from trainables.utils.files import make_temporary_path, remove_stale_files, sync_folders
@@ -28,6 +29,12 @@ def clean_up_study(study: Study) -> None:
                 shutil.rmtree(preparation, ignore_errors=True)
 
 
+def clean_up_suite(folder: Path) -> None:
+    """Do for the folder of a suite what `clean_up_study` does for those of its studies."""
+    sync_folders([folder.parent, folder])
+    remove_stale_files(folder)
+
+
 def check_writable(study: Study) -> None:
     """Check that files can be created in the study's folder and in the cache, before any work is done.
 
@@ -36,7 +43,8 @@ def check_writable(study: Study) -> None:
     """
     for folder in (study.folder, study.cache_folder):
         nearest = next(path for path in (folder, *folder.parents) if path.is_dir())
-        path = make_temporary_path(nearest / "check")  # unlike other temporary files, it is removed after a kill
+        remove_stale_files(nearest)  # what an earlier start has left, if it was killed here
+        path = make_temporary_path(nearest / "check")
         try:
             path.touch()
         finally:

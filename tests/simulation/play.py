@@ -97,7 +97,7 @@ class Simulation:
             machine = Machine(root, schedule.faults, schedule.seed)
             trials, folder, backups = Trials(schedule, machine), root / "study", dict[Path, bytes]()
             server = Server(machine, schedule.wandb)
-            damages = list[Damage]()
+            damages, first = list[Damage](), dict[Path, bytes]()
             for number in range(1, _MAX_STARTS + 1):
                 n_happened = machine.n_happened
                 with self._replace(trials, server):
@@ -107,8 +107,9 @@ class Simulation:
                 if end == reference.end and not is_disturbed:
                     break
                 backups |= _read_intact_plans(folder)
+                first = first or {path: path.read_bytes() for path in _list_files(folder)}
                 for damage in damages:
-                    _damage(folder, damage)
+                    _damage(folder, damage, first)
                 if end == "plan":  # the remedy that the line names
                     for path in backups.keys() - _read_intact_plans(folder).keys():
                         path.write_bytes(backups[path])
@@ -291,8 +292,13 @@ def _read_intact_plans(folder: Path) -> dict[Path, bytes]:
     return contents
 
 
-def _damage(folder: Path, damage: Damage) -> None:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "study.toml")
+def _list_files(folder: Path) -> list[Path]:
+    """Return the files that a study reads again."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "study.toml")
+
+
+def _damage(folder: Path, damage: Damage, first: dict[Path, bytes]) -> None:
+    files = _list_files(folder)
     if not files:
         return
     path = files[damage.file % len(files)]
@@ -304,6 +310,8 @@ def _damage(folder: Path, damage: Damage) -> None:
             path.write_bytes(b"")
         case "delete":
             path.unlink()
+        case "stale" if path in first:
+            path.write_bytes(first[path])
         case "flip" if content:
             middle = len(content) // 2
             path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])

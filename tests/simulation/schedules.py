@@ -9,7 +9,7 @@ from tests.simulation.machine import Fault
 _MACHINE_FAULTS = ("kill", "kill", "power", "power", "signal", "full", "io", "clock", "second", "second")
 _TRIAL_FAULTS = ("crash", "error", "node", "hang", "twice")
 _WANDB_FAULTS = ("hang", "refuse", "lose", "break")
-_DAMAGES = ("cut", "empty", "flip", "delete")
+_DAMAGES = ("cut", "empty", "flip", "delete", "stale")
 
 
 class TrialFault(NamedTuple):
@@ -29,7 +29,7 @@ class Damage(NamedTuple):
     """Damage of a file while no driver runs.
 
     Attributes:
-        kind: cut (to its half), empty, flip (a bit), or delete.
+        kind: cut (to its half), empty, flip (a bit), delete, or stale (as it was after the first start).
         after: number of the start after which it happens.
         file: number of the file among those of the study, in the order of their names, modulo their count.
     """
