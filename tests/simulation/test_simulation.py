@@ -15,6 +15,7 @@ _SEARCH = {
     "search": {"round_size": 2, "n_configurations": {"WSLS": 3}},
 }
 _ONLINE = _SEARCH | {"tracking": {"mode": "online"}}
+_SUITE = _SMALL | {"suite": True}
 FOUND = {
     "a result that came twice stopped the study": Schedule(1, _SMALL, trials=(TrialFault("twice", 1),)),
     "without plan and results, a folder was none of the study": Schedule(
@@ -30,6 +31,10 @@ FOUND = {
     ),
     "a damaged table of queries stayed": Schedule(20, _ONLINE, damages=(Damage("cut", 1, 128), Damage("flip", 2, 972))),
     "a damaged checksum hid what follows": Schedule(335, _ONLINE, damages=(Damage("flip", 2, 347),)),
+    "a killed suite left half of its plan": Schedule(60264, _SUITE, (Fault("kill", 69, 183),)),
+    "a suite that was killed while it checked its folder left a file": Schedule(
+        1000224, _SUITE, (Fault("power", 37, 337),)
+    ),
     "W&B that refuses": Schedule(276, _ONLINE, wandb=(WandbFault("refuse", 1), WandbFault("hang", 9))),
 }
 
