@@ -122,7 +122,13 @@ class Machine:
         return pid > _FIRST_PROCESS and all(each.is_killed or each.pid != pid for each in self._processes)
 
     def spend(self, seconds: float) -> None:
-        """Let time pass, and others work."""
+        """Let time pass, and others work.
+
+        Raises:
+            Killed: the process has ended before.
+        """
+        if self._running and self._running.is_killed:
+            raise Killed
         self.now += max(0.0, seconds)
         if self.now > _LATEST:
             raise TimeoutError("the processes wait for ever")
