@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from greenlet import greenlet
+from greenlet import getcurrent, greenlet
 
 from trainables.storage import leases
 from trainables.utils import files
@@ -49,11 +49,12 @@ class Process:
     Args:
         pid: its number.
         main: what it does.
+        hub: what goes on when the process gives way.
     """
 
-    def __init__(self, pid: int, main: Callable[[], None]) -> None:
+    def __init__(self, pid: int, main: Callable[[], None], hub: greenlet) -> None:
         self.pid, self.is_killed, self.is_full = pid, False, False
-        self.thread = greenlet(main)
+        self.thread = greenlet(main, hub)
 
 
 class Background(Protocol):
@@ -90,14 +91,15 @@ class Machine:
         self._undo: dict[str, list[Callable[[], None]]] = {}  # by folder, how to undo what it has not synced
         self._unsynced: set[str] = set()  # files with content that is not synced
         self._descriptors: dict[int, str] = {}
-        self._thread, self._is_own = threading.get_ident(), False  # True while the machine itself works on the disk
+        self._hub, self._thread = getcurrent(), threading.get_ident()
+        self._is_own = False  # True while the machine itself works on the disk
 
     _running: Process | None
 
     def spawn(self, main: Callable[[], None]) -> None:
         """Start a process."""
         self._n_processes += 1
-        self._processes.append(Process(_FIRST_PROCESS + self._n_processes, main))
+        self._processes.append(Process(_FIRST_PROCESS + self._n_processes, main, self._hub))
 
     def run(self) -> None:
         """Run the processes until all have ended."""
@@ -167,7 +169,7 @@ class Machine:
     def _give_way(self, chance: float) -> None:
         """Let another process go on, with some chance."""
         if len(self._processes) > 1 and self._running and self._draw.random() < chance:
-            greenlet.getcurrent().parent.switch()
+            self._hub.switch()
 
     def _happen(self, process: Process, fault: Fault, name: str) -> None:
         match fault.kind:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import shutil
 import tempfile
 import time
@@ -236,15 +237,17 @@ def draw(simulation: Simulation, seed: int) -> Schedule:
     return draw_schedule(seed, lambda study: simulation.get_reference(study).n_operations)
 
 
-def play_schedules(simulation: Simulation, first: int, seconds: float) -> tuple[int, float, str]:
-    """Play the schedules of seeds from the first on, until one fails or the time is over.
+def play_schedules(
+    simulation: Simulation, first: int, seconds: float, most: float = math.inf
+) -> tuple[int, float, str]:
+    """Play the schedules of seeds from the first on, until one fails, or the time or their number is over.
 
     Returns:
         How many were played, the seconds that they took, and which one failed, with a smaller one that fails: empty if
         none did.
     """
     start, failure, n_played = time.monotonic(), "", 0
-    while time.monotonic() - start < seconds and not failure:
+    while time.monotonic() - start < seconds and n_played < most and not failure:
         try:
             schedule = draw(simulation, first + n_played)
         except Exception as error:

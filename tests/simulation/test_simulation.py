@@ -7,7 +7,8 @@ from tests.simulation.play import Simulation, play_schedules
 from tests.simulation.schedules import Damage, Schedule, TrialFault, WandbFault
 from tests.trainables.small import World
 
-_SECONDS = 60.0
+_SECONDS, _SCHEDULES = 60.0, 700
+"""Time and number of the schedules of `make test`, whichever is over first."""
 _SMALL = {"variants": ["BERT"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {}}}
 _SEARCH = {
     "variants": ["BERT", "WSLS"],
@@ -51,6 +52,6 @@ def test_a_schedule_that_has_found_a_fault_finds_it_no_more(simulation: Simulati
 
 
 def test_a_study_among_faults_ends_as_an_undisturbed_one(simulation: Simulation) -> None:
-    n_played, _, failure = play_schedules(simulation, 0, _SECONDS)
+    n_played, _, failure = play_schedules(simulation, 0, _SECONDS, _SCHEDULES)
     assert n_played
     assert not failure, failure

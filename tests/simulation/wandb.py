@@ -109,8 +109,8 @@ class Writer:
                 self._handle(request)
                 self._end(-9)
             case _:
-                self._server.is_broken = fault == "break"
                 try:
+                    self._server.is_broken = fault == "break"
                     url = self._handle(request)
                 except Exception as error:  # as the process does
                     self._on_reply({"failed": str(error), "full": False})
@@ -121,9 +121,12 @@ class Writer:
 
     def _handle(self, request: dict[str, Any]) -> str | None:
         with self._server.machine.stand_aside(), contextlib.chdir(self._folder):
-            if request["do"] == "evaluation":
-                return self._writer.write_evaluation(request["run"], request["split"])
-            return self._writer.write_document(request["run"])
+            try:
+                if request["do"] == "evaluation":
+                    return self._writer.write_evaluation(request["run"], request["split"])
+                return self._writer.write_document(request["run"])
+            finally:
+                self._server.is_broken = False
 
     def _end(self, status: int) -> None:
         if self._has_ended:
