@@ -8,7 +8,7 @@ from tests.simulation.schedules import Damage, Schedule, TrialFault, WandbFault
 from tests.trainables.small import World
 
 _SECONDS, _SCHEDULES = 60.0, 700
-"""Time and number of the schedules of `make test`, whichever is over first."""
+"""Seconds and number of the schedules of `make test`, at most."""
 _SMALL = {"variants": ["BERT"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {}}}
 _SEARCH = {
     "variants": ["BERT", "WSLS"],
