@@ -7,6 +7,7 @@ study reads thousands of records when it starts, and reads curves only to show t
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,7 +149,8 @@ def set_aside_damaged_records(study_folder: Path, log: Callable[[str], None]) ->
         ):
             for split, error in damaged.items():
                 path = get_run_folder(study_folder, run_id) / _FILES[split][0]
-                path.replace(path.with_name(f"{path.name}.damaged"))
+                with suppress(FileNotFoundError):  # another driver has just done it
+                    path.replace(path.with_name(f"{path.name}.damaged"))
                 log(f"{error}; its record is renamed to {path.name}.damaged and the evaluation will be repeated")
 
 

@@ -124,6 +124,23 @@ def test_an_evaluation_with_a_damaged_file_is_set_aside_and_named(tmp_path, spli
     assert len(said) == 1 - no_record
 
 
+def test_a_damaged_record_may_be_set_aside_by_two_drivers(tmp_path):
+    """The other one does it after this one has found the damage, and before it acts."""
+    for run_id in ("abc", "abd"):
+        record.write_run_record(tmp_path, "dev", ENTRY | {"id": run_id}, CONTENT)
+        record.get_scores_path(tmp_path, run_id).unlink()
+    said = list[str]()
+
+    def set_aside_too(line: str) -> None:
+        said.append(line)
+        record.set_aside_damaged_records(tmp_path, said.append)
+
+    record.set_aside_damaged_records(tmp_path, set_aside_too)
+    assert len(said) == 3
+    assert not record.has_records(tmp_path, "test")
+    assert record.read_run_record(tmp_path, "abd") is None
+
+
 def test_a_failed_run_with_a_damaged_curve_is_set_aside(tmp_path):
     failed = ENTRY | {"state": "failed", "history": CURVE}
     record.write_run_record(tmp_path, "dev", failed, None)
