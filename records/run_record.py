@@ -147,7 +147,8 @@ def set_aside_damaged_records(study_folder: Path, log: Callable[[str], None]) ->
         for run_id, damaged in zip(
             ids, readers.map(lambda run_id: _find_damage(study_folder, run_id), ids), strict=True
         ):
-            for split, error in damaged.items():
+            # Looked at again, since another driver may have set it aside, or be repeating it.
+            for split, error in (_find_damage(study_folder, run_id) if damaged else damaged).items():
                 path = get_run_folder(study_folder, run_id) / _FILES[split][0]
                 with suppress(FileNotFoundError):  # another driver has just done it
                     path.replace(path.with_name(f"{path.name}.damaged"))

@@ -5,9 +5,10 @@
 
 A page of docs/results and the data card of the archive have tables between the lines `<!-- evidence: WHAT -->` and
 `<!-- end of evidence -->`. WHAT is a kept study, or several one after the other; `references NAME ...`, their baselines
-and rankings without training; `averages NAME ...`, the mean over them; `claims`, those of the papers; `runs TABLE
-SYSTEM ...`, published runs; `archive`, the list of kept scores; `test NAME`, a table of
-benchmarks.statistics.replication. The claims and the titles of the studies are in docs/results/evidence/overview.toml.
+and rankings without training; `averages NAME ...`, the mean over them; `control SYSTEM NAME ...`, a system in control
+studies and in as many others; `claims`, those of the papers; `runs TABLE SYSTEM ...`, published runs; `archive`, the
+list of kept scores; `test NAME`, a table of benchmarks.statistics.replication. The claims and the titles of the studies
+are in docs/results/evidence/overview.toml.
 "Equivalent" stands only where the interval is within the margin.
 """
 

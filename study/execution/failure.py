@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 from study.utils.error_text import describe_crash, is_machine_fault, summarize_error
-from trainables.specs.trial import TrialSpec
 from trainables.worker.crash_report import parse_crash_report
 from trainables.worker.gpu_errors import GpuFaultError, classify_gpu_error
 from trainables.worker.limits import StepLimits
@@ -76,19 +75,3 @@ def classify_failure(error: Exception | None, text: str, limits: StepLimits) -> 
         is_retryable=crash_report is None or crash_report.fault is not None,  # a run that hung would hang again
         is_machine_fault=crash_report is None or crash_report.fault == _BUS_ERROR,
     )
-
-
-def make_record(
-    trial: TrialSpec, labels: dict[str, Any], state: str, summary: dict[str, Any], provenance: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the record of a trial, without a learning curve."""
-    specification = trial.specification
-    identity = {"id": specification.id, "configuration_id": specification.configuration_id, "history": []}
-    return {**identity, "state": state, "config": labels, "summary": summary, **provenance}
-
-
-def make_failed_record(
-    trial: TrialSpec, labels: dict[str, Any], cause: str, provenance: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the record of a trial that failed."""
-    return make_record(trial, labels, "failed", {"state": "failed", "error": cause}, provenance)

@@ -9,10 +9,11 @@ import pandas as pd
 import ray
 
 from records.scores import encode_scores
-from study.execution.failure import TrialError, make_failed_record, make_record
+from study.execution.failure import TrialError
 from study.execution.nodes import register_hosts
 from study.folder.provenance import get_hardware, get_versions
 from study.folder.run_name import format_run_name
+from study.folder.trial_record import make_failed_record, make_record
 from study.tracking import Tracking
 from study.utils.error_text import format_redacted_traceback, is_machine_fault, summarize_error
 from trainables.specs.plugin import get_trainable

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from records.run_record import read_run_record, write_run_record
 from study.execution.checkpoint_evictor import CheckpointEvictor
-from study.execution.failure import MAX_ATTEMPTS, MAX_NODE_LOSSES, TrialFailure, make_failed_record
+from study.execution.failure import MAX_ATTEMPTS, MAX_NODE_LOSSES, TrialFailure
 from study.execution.progress import ProgressReporter
 from study.folder.provenance import get_commit, get_versions
 from study.folder.remote_records import RemoteRecords
 from study.folder.run_name import format_run_name
+from study.folder.trial_record import make_failed_record
 from study.scheduling.scheduler import BaseScheduler
 from study.scheduling.trials import TrialRequest
 from study.tracking import WandbLogger

@@ -35,7 +35,7 @@ class Fault(NamedTuple):
         kind: kill, power (all is lost that was not synced), signal, full (the disk, until the start ends), io (this
             operation alone), clock (a jump of `size` seconds), or second (another driver starts).
         at: number of the operation, over all starts.
-        size: seconds of a jump, or the seed of what a power cut loses.
+        size: seconds of a jump, or the seed of what a power cut loses; if that is 0, all that was not synced.
     """
 
     kind: str
@@ -182,7 +182,7 @@ class Machine:
                 for other in [*self.background]:
                     other.die()
                 with self.stand_aside():
-                    self._lose_unsynced(random.Random(fault.size))
+                    self._lose_unsynced(random.Random(fault.size), loses_all=not fault.size)
                 raise Killed
             case "signal":
                 raise KeyboardInterrupt
@@ -195,15 +195,15 @@ class Machine:
             case "second":
                 self.spawn_second()
 
-    def _lose_unsynced(self, draw: random.Random) -> None:
+    def _lose_unsynced(self, draw: random.Random, loses_all: bool) -> None:
         """Undo the last of each folder's changes that were not synced, and tear files with content that was not."""
         for undo in self._undo.values():
-            for each in reversed(undo[draw.randint(0, len(undo)) :]):
+            for each in reversed(undo[0 if loses_all else draw.randint(0, len(undo)) :]):
                 with suppress(OSError):
                     each()
         for name in sorted(self._unsynced):
             with suppress(OSError):
-                if draw.random() < 0.5:
+                if loses_all or draw.random() < 0.5:
                     os.truncate(name, os.path.getsize(name) // 2)
         self._undo.clear()
         self._unsynced.clear()

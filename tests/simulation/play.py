@@ -91,8 +91,15 @@ class Simulation:
         """Play a schedule.
 
         Raises:
-            ViolationError: something that must hold does not.
+            ViolationError: something that must hold does not; a note has the schedule.
         """
+        try:
+            self._play(schedule)
+        except Exception as error:
+            error.add_note(str(schedule))
+            raise
+
+    def _play(self, schedule: Schedule) -> None:
         reference = self.get_reference(schedule.study)
         with self._make_disk() as root:
             machine = Machine(root, schedule.faults, schedule.seed)

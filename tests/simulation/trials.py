@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from records.scores import encode_scores
-from study.execution.failure import classify_failure, make_record
+from study.execution.failure import classify_failure
 from study.execution.trial_runner import Attempt, TrialRunner
+from study.folder.trial_record import make_record
 from tests.simulation.checks import ViolationError
 from tests.simulation.machine import Machine
 from tests.simulation.schedules import Schedule

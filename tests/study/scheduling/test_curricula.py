@@ -10,7 +10,7 @@ import pytest
 
 from records import run_record as record
 from records.queries import QUERIES_FILE
-from study.execution.failure import make_failed_record
+from study.folder.trial_record import make_failed_record
 from study.scheduling.study_scheduler import StudyScheduler
 from study.wandb_sweeps.run_configuration import SingleConfigurationScheduler
 from study.workflows import query_attributes as queries

@@ -14,7 +14,7 @@ from analysis.tables.main import build_report_data
 from records import run_record as record
 from study.config.loader import load_study
 from study.config.schema import Study
-from study.execution.failure import make_failed_record
+from study.folder.trial_record import make_failed_record
 from study.plan import analysis_plan as plan
 from study.wandb_workspace.panels import find_varied_hyperparameters
 from study.wandb_workspace.workspace import as_json, build_workspace
