@@ -57,8 +57,8 @@ class CheckpointEvictor:
         return sum(size for name, size in self._known_sizes.items() if name not in needed) > _FREED_SHARE * total
 
     def evict_unneeded(self) -> None:
-        """Evict checkpoints that are no longer needed, if the budget is exceeded."""
-        if self._limit is None:
+        """Evict checkpoints that are no longer needed, if the budget is exceeded and it is known what is needed."""
+        if self._limit is None or any(each.is_catching_up for each in self._schedulers.values()):
             return
         self._last_listing = time.monotonic()
         result = evict(self._storage, self._list_needed, self._limit, int(_FREED_SHARE * self._limit))

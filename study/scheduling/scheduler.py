@@ -75,6 +75,11 @@ class BaseScheduler(ABC):
     def is_finished(self) -> bool:
         """True if no trial is running and none is left to start."""
 
+    @property
+    def is_catching_up(self) -> bool:
+        """True while it does not know all that an earlier start has proposed, and so not which checkpoints it needs."""
+        return False
+
     @abstractmethod
     def list_needed_checkpoints(self) -> set[str]:
         """Return the names of all checkpoints that may still be read."""

@@ -70,6 +70,11 @@ class SystemSearch:
         return -(-(self.search.n_configurations - len(self.configurations)) // self.search.round_size)
 
     @property
+    def is_catching_up(self) -> bool:
+        """True if proposals of an earlier start are left to make again."""
+        return not self.is_finished and len(self.configurations) < len(self._previous_rows)
+
+    @property
     def in_progress(self) -> list[PlannedConfiguration]:
         """Configurations of the current round that are not pruned."""
         return [item for item in self._round if item.id not in self.pruned]
@@ -137,13 +142,14 @@ class SystemSearch:
         return compute_mean(item, self._store, self._metric)
 
     def _start_next_round(self) -> None:
-        """Start the next round, unless a budget is exhausted and no run of that round is recorded yet."""
-        proposals = self.search.ask(self._find_earlier_proposals())
+        """Start the next round, unless a budget is exhausted and no earlier start has begun that round."""
+        earlier = self._find_earlier_proposals()
+        proposals = self.search.ask(earlier)
         if not proposals:
             return
         configurations = [self._make_configuration(params) for params in proposals]
-        has_records = any(self._store.get_state(run.id, "dev") for item in configurations for run in item.runs)
-        self.stopped_by = None if has_records else self._find_exhausted_budget()
+        has_begun = earlier or any(self._store.get_state(run.id, "dev") for item in configurations for run in item.runs)
+        self.stopped_by = None if has_begun else self._find_exhausted_budget()
         if self.stopped_by:
             self.search.cancel_last_ask()
         else:

@@ -6,6 +6,7 @@ depend on Ray.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from analysis.comparisons.declared import Evaluate
@@ -77,6 +78,8 @@ class StudyScheduler(BaseScheduler):
             name: self._make_search(name, count, find_exhausted_budget, (previous_log or {}).get(name))
             for name, count in counts.items()
         }
+        proposals = {name: search.search.n_configurations for name, search in self.searches.items()}
+        self._run_counts = [row for row in count_runs(study, proposals) if row.system != SCORER]
         self._due_ids: dict[str, list[str]] = {}  # by system, ids of the due runs, without some that have ended
         self._swept = self._make_sweep_configurations(sweep_params)
         self._enqueue(((item, run) for item in [*self._fixed, *self._swept] for run in item.runs), "train")
@@ -99,8 +102,7 @@ class StudyScheduler(BaseScheduler):
 
         Racing and a sequential confirmation may reduce it.
         """
-        proposals = {name: search.search.n_configurations for name, search in self.searches.items()}
-        rows = [row for row in count_runs(self.study, proposals) if row.system != SCORER]
+        rows = self._run_counts
         confirmed = len(self._confirming) or sum(row.confirmed for row in rows)
         searched = sum(row.configurations * row.seeds for row in rows)
         searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
@@ -114,6 +116,11 @@ class StudyScheduler(BaseScheduler):
     def is_finished(self) -> bool:
         """True if no trial is running and none is left to start."""
         return self._phase == "test" and not len(self._queue)
+
+    @property
+    def is_catching_up(self) -> bool:
+        """True while a search has not made all proposals of an earlier start again: it waits for a failed run."""
+        return any(search.is_catching_up for search in self.searches.values())
 
     def mark_ended(self, request: TrialRequest) -> None:
         """Record that a trial ended, and queue all trials that can start because of it."""
@@ -213,6 +220,8 @@ class StudyScheduler(BaseScheduler):
         previous_log: dict[str, Any] | None,
     ) -> SystemSearch:
         settings, seeds, role = self.study.search, self.study.seeds, get_role(self.study, name)
+        if self._has_test_scores and previous_log and previous_log["stopped"]:  # it does not go on after the test
+            find_exhausted_budget = partial(previous_log.get, "stopped")
         search = SeedAveragedSearch(
             make_system_space(self.study, name),
             count,

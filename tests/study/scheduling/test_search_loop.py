@@ -4,6 +4,7 @@ No model is trained: scores are written by hand, and some runs fail.
 """
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -174,6 +175,30 @@ def test_a_search_that_goes_on_proposes_what_it_would_have_proposed(sampler, par
         drive(last, order=rng)
         assert decisions(last) == decisions(whole)
         assert last.build_search_log() == whole.build_search_log()
+
+
+def test_a_round_that_was_begun_is_made_again_although_the_budget_is_exhausted(tmp_path):
+    whole = scheduler(STUDY, tmp_path)
+    drive(whole)
+    searchlog.write_search_log(tmp_path, whole.build_search_log())
+    for run in (run for item in whole.configurations if item.role == "search" for run in item.runs):
+        shutil.rmtree(tmp_path / "runs" / run.id)
+    log = searchlog.read_searches(tmp_path)
+    last = scheduler(STUDY, tmp_path, previous_log=log, find_exhausted_budget=lambda: "search.hours")
+    drive(last)
+    assert decisions(last) == decisions(whole)
+
+
+def test_a_search_that_was_stopped_does_not_go_on_after_the_test(tmp_path):
+    answers = iter([None] * 3)
+    first = scheduler(STUDY, tmp_path, find_exhausted_budget=lambda: next(answers, "search.hours"))
+    drive(first)
+    searchlog.write_search_log(tmp_path, first.build_search_log())
+    last = scheduler(STUDY, tmp_path, previous_log=searchlog.read_searches(tmp_path))  # its clock was lost
+    drive(last)
+    assert decisions(last) == decisions(first)
+    assert [it.stopped_by for it in last.searches.values()] == [it.stopped_by for it in first.searches.values()]
+    assert any(it.stopped_by for it in first.searches.values())
 
 
 def test_a_round_is_judged_among_all_complete_ones_and_by_all_rivals_of_the_search(tmp_path, monkeypatch):
