@@ -5,5 +5,5 @@
 
 The driver is the real one, from the opening of the study to its search log and W&B. Its trials train nothing: their
 scores are functions of their specification. `machine` is the clock, the disk and the processes; `trials` takes the
-place of Ray Tune; `schedules` draws and shrinks; `checks` has the laws that no fault may break.
+place of Ray Tune; `world` makes the studies; `schedules` draws and shrinks; `checks` has the laws.
 """

@@ -20,6 +20,7 @@ from trainables.utils import files
 
 _EPOCH = 1_700_000_000.0
 _LATEST = 1e7
+_MOMENT = 5.0
 _FIRST_PROCESS = 10_000_000
 _WRITING = os.O_CREAT | os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 
@@ -78,23 +79,27 @@ class Machine:
     Attributes:
         background: what others do while time passes.
         spawn_second: starts another process, see `Fault`.
+        running: the process that has its turn.
         n_happened: faults so far.
         n_errors: those of them that may stop a driver with an error.
+        unreadable: files that cannot be read until they are written again.
+        taken: leases that a process took while the holder was alive.
     """
 
     def __init__(self, root: Path, faults: tuple[Fault, ...] = (), seed: int = 0) -> None:
         self.root, self.now, self.n_operations, self.n_happened, self.n_errors = root, 1000.0, 0, 0, 0
         self.background = list[Background]()
         self.spawn_second: Callable[[], None] = lambda: None
+        self.running: Process | None = None
         self._prefix, self._due, self._draw = f"{root}/", {fault.at: fault for fault in faults}, random.Random(seed)
-        self._processes, self._n_processes, self._running = list[Process](), 0, None
+        self._processes, self._n_processes = list[Process](), 0
         self._undo: dict[str, list[Callable[[], None]]] = {}  # by folder, how to undo what it has not synced
         self._unsynced: set[str] = set()  # files with content that is not synced
         self._descriptors: dict[int, str] = {}
+        self._holders: dict[str, Process] = {}  # by lease
+        self.taken, self.unreadable = list[str](), set[str]()
         self._hub, self._thread = getcurrent(), threading.get_ident()
         self._is_own = False  # True while the machine itself works on the disk
-
-    _running: Process | None
 
     def spawn(self, main: Callable[[], None]) -> None:
         """Start a process."""
@@ -105,10 +110,10 @@ class Machine:
         """Run the processes until all have ended."""
         with self._take_over():
             while self._processes:
-                self._running = self._draw.choice(self._processes)
-                self._running.thread.switch()
+                self.running = self._draw.choice(self._processes)
+                self.running.thread.switch()
                 self._processes = [each for each in self._processes if not each.thread.dead]
-                self._running = None
+                self.running = None
 
     @contextmanager
     def stand_aside(self) -> Iterator[None]:
@@ -123,13 +128,22 @@ class Machine:
         """Return whether a process has ended."""
         return pid > _FIRST_PROCESS and all(each.is_killed or each.pid != pid for each in self._processes)
 
+    @contextmanager
+    def run_as(self, process: Process) -> Iterator[None]:
+        """Carry out the operations of the block as those of another process."""
+        before, self.running = self.running, process
+        try:
+            yield
+        finally:
+            self.running = before
+
     def spend(self, seconds: float) -> None:
         """Let time pass, and others work.
 
         Raises:
             Killed: the process has ended before.
         """
-        if self._running and self._running.is_killed:
+        if self.running and self.running.is_killed:
             raise Killed
         self.now += max(0.0, seconds)
         if self.now > _LATEST:
@@ -153,7 +167,7 @@ class Machine:
         if self._is_own or self._thread != threading.get_ident() or not str(name).startswith(self._prefix):
             return None
         self._give_way(0.1)
-        process = self._running
+        process = self.running
         if process is None or process.is_killed:
             raise Killed
         self.n_operations += 1
@@ -168,7 +182,7 @@ class Machine:
 
     def _give_way(self, chance: float) -> None:
         """Let another process go on, with some chance."""
-        if len(self._processes) > 1 and self._running and self._draw.random() < chance:
+        if len(self._processes) > 1 and self.running and self._draw.random() < chance:
             self._hub.switch()
 
     def _happen(self, process: Process, fault: Fault, name: str) -> None:
@@ -190,6 +204,10 @@ class Machine:
                 process.is_full = True
             case "io":
                 raise OSError(errno.EIO, os.strerror(errno.EIO), name)
+            case "slow":
+                end = self.now + fault.size
+                while self.now < end:
+                    self.spend(_MOMENT)
             case "clock":
                 self.now += fault.size
             case "second":
@@ -207,6 +225,13 @@ class Machine:
                     os.truncate(name, os.path.getsize(name) // 2)
         self._undo.clear()
         self._unsynced.clear()
+
+    def _hold(self, lease: str) -> None:
+        """Note that the running process holds a lease."""
+        assert self.running
+        if (holder := self._holders.get(lease)) and holder in self._processes and not holder.is_killed:
+            self.taken.append(os.path.basename(lease))
+        self._holders[lease] = self.running
 
     def _note(self, name: str, undo: Callable[[], None]) -> None:
         self._undo.setdefault(os.path.dirname(name), []).append(undo)
@@ -248,6 +273,8 @@ class Machine:
                     stream.write(content)
 
         def replace(source: Any, target: Any, **more: Any) -> None:
+            if self._holders.get(os.fspath(source)) is self.running:  # it gives the lease back
+                del self._holders[os.fspath(source)]
             name = self.operate(target)
             if name is None or os.path.isdir(source):
                 real["rename"](source, target, **more)
@@ -255,6 +282,7 @@ class Machine:
                     self._note(name, lambda: shutil.rmtree(name))
                 return
             before = read(name)
+            self.unreadable.discard(name)
             real["replace"](source, target, **more)
             if os.fspath(source) in self._unsynced:
                 self._unsynced.discard(os.fspath(source))
@@ -294,6 +322,8 @@ class Machine:
             if flags & _WRITING and (name := self.operate(path)):
                 create(name)
             descriptor: int = real["open"](path, flags, *mode, **more)
+            if flags & os.O_EXCL and str(path).endswith(".claim"):
+                self._hold(str(path))
             if isinstance(path, str | os.PathLike) and str(os.fspath(path)).startswith(self._prefix[:-1]):
                 self._descriptors[descriptor] = str(os.fspath(path))
             return descriptor
@@ -310,8 +340,11 @@ class Machine:
 
         def open_file(file: Any, mode: str = "r", *given: Any, **more: Any) -> Any:
             writes = bool({*mode} & {*"wax+"})
-            if (name := self.operate(file, writes)) and writes:
+            name = self.operate(file, writes)
+            if name and writes:
                 create(name)
+            if name in self.unreadable:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), name)
             return real_open(file, mode, *given, **more)
 
         return {
@@ -324,7 +357,7 @@ class Machine:
             "os.open": open_descriptor,
             "io.open": open_file,
             "builtins.open": open_file,
-            "getpid": lambda: self._running.pid if self._running else _FIRST_PROCESS,
+            "getpid": lambda: self.running.pid if self.running else _FIRST_PROCESS,
             "monotonic": lambda: self.now,
             "time": lambda: _EPOCH + self.now,
             "sleep": self.spend,

@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 
 from tests.simulation.machine import Fault
 
-_MACHINE_FAULTS = ("kill", "kill", "power", "power", "signal", "full", "io", "clock", "second", "second")
+_MACHINE_FAULTS = ("kill", "kill", "power", "power", "signal", "full", "io", "slow", "clock", "second", "second")
 _TRIAL_FAULTS = ("crash", "error", "node", "hang", "twice")
 _WANDB_FAULTS = ("hang", "refuse", "lose", "break")
-_DAMAGES = ("cut", "empty", "flip", "delete", "stale")
+_REPORTS = 0.003
+"""Share of the schedules that write the study's report, which takes as long as a hundred schedules without.
+
+They are without W&B: the page links to what is there already, which depends on the time."""
+_DAMAGES = ("cut", "empty", "flip", "delete", "stale", "unreadable")
 
 
 class TrialFault(NamedTuple):
@@ -29,7 +33,8 @@ class Damage(NamedTuple):
     """Damage of a file while no driver runs.
 
     Attributes:
-        kind: cut (to its half), empty, flip (a bit), delete, or stale (as it was after the first start).
+        kind: cut (to its half), empty, flip (a bit), delete, stale (as it was after the first start), or unreadable
+            (until it is written again).
         after: number of the start after which it happens.
         file: number of the file among those of the study, in the order of their names, modulo their count.
     """
@@ -52,6 +57,18 @@ class WandbFault(NamedTuple):
     at: int
 
 
+class Change(NamedTuple):
+    """Change of the study file while no driver runs.
+
+    Attributes:
+        after: number of the start after which it happens.
+        study: settings of the study from there on, unless the driver says no.
+    """
+
+    after: int
+    study: dict[str, Any]
+
+
 class Schedule(NamedTuple):
     """A study and what disturbs it.
 
@@ -66,17 +83,19 @@ class Schedule(NamedTuple):
     trials: tuple[TrialFault, ...] = ()
     damages: tuple[Damage, ...] = ()
     wandb: tuple[WandbFault, ...] = ()
+    changes: tuple[Change, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"seed {self.seed}: {self.study}", *map(str, (*self.faults, *self.trials, *self.damages, *self.wandb))]
+        disturbances = (*self.faults, *self.trials, *self.damages, *self.wandb, *self.changes)
+        lines = [f"seed {self.seed}: {self.study}", *map(str, disturbances)]
         return "\n  ".join(lines)
 
 
 def draw_study(draw: random.Random) -> dict[str, Any]:
     """Draw the settings of a small study; with the key `suite`, of a suite of it and of one with other seeds."""
-    variants = ["BERT", *draw.sample(["LS", "T-LS", "WSLS"], draw.choice((0, 1, 1, 2)))]
+    variants = ["BERT", *draw.sample(["LS", "T-LS", "WSLS"], draw.choice((0, 0, 0, 1, 1, 2)))]
     searched = variants[1:]
-    n_seeds = draw.choice((1, 1, 2))
+    n_seeds = draw.choice((1, 1, 1, 2))
     settings: dict[str, Any] = {
         "variants": variants,
         "seeds": [*range(1, n_seeds + 1)],
@@ -84,18 +103,43 @@ def draw_study(draw: random.Random) -> dict[str, Any]:
     }
     if draw.random() < 0.4:
         settings["tracking"] = {"mode": "online"}
-    if draw.random() < 0.2:
+    if draw.random() < 0.1:
         settings["suite"] = True
     elif draw.random() < 0.2:
         settings["output"] = {"remote": "remote"}
-    if searched and draw.random() < 0.1:
+    if draw.random() < 0.2:
+        settings["cache"] = {"max_size": "1 kB"}
+        settings["models"] = draw.choice((None, "best", "all"))
+    if searched and "suite" not in settings and draw.random() < 0.08:
+        settings["search"]["hours"] = draw.uniform(0.01, 0.1)
+    if searched and draw.random() < 0.06:
         settings["seeds"] = [1, 2, 3, 4]
         settings["search"]["pruning"] = "race"
-    if searched and draw.random() < 0.1:
+    if searched and draw.random() < 0.08:
         settings["confirm"] = {"seeds": [11, 12, 13, 14], "group_size": 2}
-    elif searched and draw.random() < 0.4:
+    elif searched and draw.random() < 0.3:
         settings["confirm"] = {"seeds": [*range(11, 11 + draw.randint(1, 2))]}
     return settings
+
+
+def change_study(draw: random.Random, settings: dict[str, Any]) -> dict[str, Any]:
+    """Draw other settings of a study: another seed, variant or proposal more or less, another confirmation or input."""
+    search, variants = settings["search"], settings["variants"]
+    counts = search["n_configurations"]
+    match draw.choice(("seed", "variant", "proposal", "confirm", "inputs")):
+        case "seed":
+            return settings | {"seeds": [*settings["seeds"], 9]}
+        case "inputs":
+            return settings | {"inputs": draw.choice(("data", "environment"))}
+        case "variant" if len(variants) > 1 and draw.random() < 0.5:
+            fewer = {name: count for name, count in counts.items() if name != variants[-1]}
+            return settings | {"variants": variants[:-1], "search": search | {"n_configurations": fewer}}
+        case "proposal" if counts:
+            return settings | {"search": search | {"n_configurations": {name: n + 1 for name, n in counts.items()}}}
+        case "confirm" if "confirm" in settings:
+            return {name: value for name, value in settings.items() if name != "confirm"}
+    more = {"n_configurations": counts | {"T-WSLS": 1}}
+    return settings | {"variants": [*variants, "T-WSLS"], "search": search | more}
 
 
 def draw_schedule(seed: int, n_operations: Callable[[dict[str, Any]], int]) -> Schedule:
@@ -106,13 +150,16 @@ def draw_schedule(seed: int, n_operations: Callable[[dict[str, Any]], int]) -> S
         n_operations: returns the number of operations of an undisturbed study.
     """
     draw = random.Random(seed)
-    study = draw_study(random.Random(draw.randrange(80)))
+    study = draw_study(random.Random(draw.randrange(200)))
+    if draw.random() < _REPORTS:
+        study = {name: value for name, value in study.items() if name != "tracking"} | {"report": True}
     end = n_operations(study)
     first, width = draw.randint(1, end), draw.choice((end, end, 60))
     faults = {
         draw.randint(first, first + width) % end + 1: draw.choice(_MACHINE_FAULTS)
-        for _ in range(draw.choice((0, 1, 1, 2, 3, 5)))
+        for _ in range(draw.choice((0, 1, 1, 1, 2, 4)))
     }
+    may_change = draw.random() < 0.15 and not {"suite", "report"} & study.keys() and "hours" not in study["search"]
     n_trials, n_damages, n_wandb = draw.choice((0, 0, 1, 3)), draw.choice((0, 0, 0, 1, 2)), draw.choice((0, 0, 1, 3))
     return Schedule(
         seed,
@@ -120,8 +167,9 @@ def draw_schedule(seed: int, n_operations: Callable[[dict[str, Any]], int]) -> S
         tuple(Fault(kind, at, draw.randint(-7200, 7200) if kind == "clock" else draw.randrange(1000))
               for at, kind in sorted(faults.items())),
         tuple(TrialFault(draw.choice(_TRIAL_FAULTS), draw.randint(1, 20)) for _ in range(n_trials)),
-        tuple(Damage(draw.choice(_DAMAGES), draw.randint(1, 3), draw.randrange(1000)) for _ in range(n_damages)),
+        tuple(Damage(draw.choice(_DAMAGES), draw.choice((1, 1, 2, 3)), draw.randrange(1000)) for _ in range(n_damages)),
         tuple(WandbFault(draw.choice(_WANDB_FAULTS), draw.randint(1, 30)) for _ in range(n_wandb)),
+        (Change(draw.choice((1, 1, 2)), change_study(draw, study)),) if may_change else (),
     )  # fmt: skip
 
 
@@ -138,12 +186,13 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
 
 
 def _list_smaller(schedule: Schedule) -> Iterator[Schedule]:
-    for name in ("faults", "trials", "damages", "wandb"):
+    for name in ("faults", "trials", "damages", "wandb", "changes"):
         items = getattr(schedule, name)
         for index in range(len(items)):
-            yield schedule._replace(**{name: (*items[:index], *items[index + 1 :])})
+            fewer: dict[str, Any] = {name: (*items[:index], *items[index + 1 :])}
+            yield schedule._replace(**fewer)
     study = schedule.study
-    for name in {"suite", "output", "tracking"} & study.keys():
+    for name in {"suite", "output", "tracking", "cache", "report"} & study.keys():
         yield schedule._replace(study={key: value for key, value in study.items() if key != name})
     if "confirm" in study:
         yield schedule._replace(study={key: value for key, value in study.items() if key != "confirm"})

@@ -4,12 +4,13 @@ import pytest
 
 from tests.simulation.machine import Fault
 from tests.simulation.play import Simulation, play_schedules
-from tests.simulation.schedules import Damage, Schedule, TrialFault, WandbFault
+from tests.simulation.schedules import Change, Damage, Schedule, TrialFault, WandbFault
 from tests.trainables.small import World
 
 _SECONDS, _SCHEDULES = 30.0, 400
 """Seconds and number of the schedules of `make test`, at most."""
 _SMALL = {"variants": ["BERT"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {}}}
+_MORE = {"variants": ["BERT", "LS"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {"LS": 1}}}
 _SEARCH = {
     "variants": ["BERT", "WSLS"],
     "seeds": [1, 2],
@@ -17,6 +18,14 @@ _SEARCH = {
 }
 _ONLINE = _SEARCH | {"tracking": {"mode": "online"}}
 _SUITE = _SMALL | {"suite": True}
+_EVICTING = {
+    "variants": ["BERT", "T-LS", "WSLS"],
+    "seeds": [36, 37],  # runs of two proposals fail, each in the first round
+    "search": {"round_size": 1, "n_configurations": {"T-LS": 2, "WSLS": 2}},
+    "cache": {"max_size": "1 kB"},
+    "models": "all",
+    "confirm": {"seeds": [11]},
+}
 FOUND = {
     "a result that came twice stopped the study": Schedule(1, _SMALL, trials=(TrialFault("twice", 1),)),
     "W&B that refuses, then hangs": Schedule(276, _ONLINE, wandb=(WandbFault("refuse", 1), WandbFault("hang", 9))),
@@ -34,7 +43,7 @@ def test_a_schedule_that_has_found_a_fault_finds_it_no_more(simulation: Simulati
     simulation.play(FOUND[name])
 
 
-@pytest.mark.parametrize("kind", ["kill", "power", "signal", "full", "io", "second"])
+@pytest.mark.parametrize("kind", ["kill", "power", "signal", "full", "io", "second", "slow"])
 def test_a_fault_at_any_operation_changes_nothing(simulation: Simulation, kind: str) -> None:
     for at in range(1, simulation.get_reference(_SMALL).n_operations + 1):
         simulation.play(Schedule(at, _SMALL, (Fault(kind, at, at),)))
@@ -53,11 +62,37 @@ def test_a_suite_is_killed_at_any_operation_and_leaves_nothing(simulation: Simul
         simulation.play(Schedule(at, _SUITE, (Fault(kind, at, at),)))
 
 
-@pytest.mark.parametrize("kind", ["cut", "empty", "flip", "delete", "stale"])
+@pytest.mark.parametrize("kind", ["cut", "empty", "flip", "delete", "stale", "unreadable"])
 def test_damage_of_any_file_is_mended(simulation: Simulation, kind: str) -> None:
     n_files = len(simulation.get_reference(_ONLINE).results)
     for file in range(n_files):
         simulation.play(Schedule(file, _ONLINE, damages=(Damage(kind, 1, file),)))
+
+
+def test_a_study_that_changes_after_a_kill_at_any_operation_is_the_changed_one_or_says_no(
+    simulation: Simulation,
+) -> None:
+    for at in range(1, simulation.get_reference(_SMALL).n_operations + 1):
+        simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _MORE),)))
+        simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _SMALL | {"inputs": "data"}),)))
+
+
+def test_no_lease_is_taken_while_its_holder_is_slow(simulation: Simulation) -> None:
+    for at in range(1, simulation.get_reference(_SMALL).n_operations + 1, 2):
+        simulation.play(Schedule(at, _SMALL, (Fault("second", at), Fault("slow", at + 1, 900))))
+
+
+def test_no_weights_are_evicted_that_a_killed_study_needs(simulation: Simulation) -> None:
+    n_operations = simulation.get_reference(_EVICTING).n_operations
+    for at in range(n_operations // 2, n_operations + 1, 2):
+        simulation.play(Schedule(at, _EVICTING, (Fault("kill", at),)))
+
+
+def test_the_report_of_a_study_that_is_killed_is_that_of_an_undisturbed_one(simulation: Simulation) -> None:
+    n_before = simulation.get_reference(_ONLINE).n_operations
+    n_operations = simulation.get_reference(_ONLINE | {"report": True}).n_operations
+    for at in range(n_before - 20, n_operations + 1, (n_operations - n_before) // 5):
+        simulation.play(Schedule(at, _ONLINE | {"report": True}, (Fault("kill", at),)))
 
 
 def test_a_study_among_faults_ends_as_an_undisturbed_one(simulation: Simulation) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
+from records.run_record import Split
 from records.scores import encode_scores
 from study.execution.failure import classify_failure
 from study.execution.trial_runner import Attempt, TrialRunner
@@ -16,13 +18,16 @@ from study.folder.trial_record import make_record
 from tests.simulation.checks import ViolationError
 from tests.simulation.machine import Machine
 from tests.simulation.schedules import Schedule
+from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, Checkpoint
 from trainables.specs.trial import TrialSpec
+from trainables.storage import open_storage
+from trainables.training.checkpoints import CheckpointStore
 
 _CONCURRENT = 3
-_QUERIES, _CANDIDATES = 6, 5
+_CANDIDATES = 5
 _MAX_ATTEMPTS = 500
-_FAILING = 9
-"""A run of as many fails on its own."""
+_FAILING = 15
+"""A trained run of as many fails on its own."""
 
 
 class Trials:
@@ -30,13 +35,16 @@ class Trials:
 
     Attributes:
         n_attempts: attempts so far.
+        keeps_weights: whether the weights of chosen runs are there until the end.
         recorded: studies, runs and splits with results that the driver has recorded.
     """
 
-    def __init__(self, schedule: Schedule, machine: Machine) -> None:
-        self._draw, self._machine = random.Random(schedule.seed), machine
+    def __init__(self, schedule: Schedule, machine: Machine, queries: dict[Split, tuple[str, ...]]) -> None:
+        self._queries = queries
+        self._draw, self.machine = random.Random(schedule.seed), machine
         self._faults = {fault.at: fault.kind for fault in schedule.trials}
         self._may_repeat = bool(schedule.damages) or any(fault.kind == "second" for fault in schedule.faults)
+        self.keeps_weights = not self._may_repeat and not schedule.changes  # those of earlier settings may be evicted
         self.n_attempts, self.recorded = 0, set[tuple[str, str, str]]()
 
     def run(self, runner: TrialRunner, cluster: str | None) -> None:
@@ -58,15 +66,15 @@ class Trials:
             ready = [key for key, (_, fault) in running.items() if fault != "hang"] or [*running]
             key = self._draw.choice(ready)
             attempt, fault = running.pop(key)
-            self._machine.spend(self._draw.uniform(1, 60))
+            self.machine.spend(self._draw.uniform(1, 60))
             self._end(runner, key, attempt, fault)
         runner.evictor.evict_unneeded()
 
     def _end(self, runner: TrialRunner, key: str, attempt: Attempt, fault: str) -> None:
         trial, labels = attempt.request.trial, attempt.request.labels
         cause = _fail(trial)
-        self._machine.n_happened += bool(fault)
-        self._machine.n_errors += fault in ("crash", "error", "node")
+        self.machine.n_happened += bool(fault)
+        self.machine.n_errors += fault in ("crash", "error", "node")
         match fault:
             case "crash":
                 failure = classify_failure(None, "its worker process has died", attempt.limits)
@@ -80,15 +88,35 @@ class Trials:
             case _ if cause is not None:
                 runner.fail_attempt(key, classify_failure(cause, "", attempt.limits))
             case _:
-                entry, scores = make_result(trial, labels)
+                if trial.action == "train":
+                    self._write_checkpoints(attempt)
+                entry, scores = make_result(trial, labels, self._queries[attempt.request.split])
                 for _ in range(1 + (fault == "twice")):
                     runner.finish_attempt(key, entry, scores)
                 self.recorded.add(_name_evaluation(attempt))
 
+    def _write_checkpoints(self, attempt: Attempt) -> None:
+        """Write the checkpoints of a run that are not there, in the trial's process."""
+        scheduler = attempt.owner.scheduler
+        if scheduler.study.cache.max_size is None:
+            return
+        store = CheckpointStore(open_storage(scheduler.study.checkpoints_url))
+        with self.machine.stand_aside():
+            for key in scheduler.list_checkpoint_keys(attempt.request.trial.specification):
+                store.save(key, Checkpoint(1, {f"{WEIGHTS_PREFIX}{key}": torch.zeros(1)}, []))
+
     def _check_is_new(self, attempt: Attempt) -> None:
-        name = _name_evaluation(attempt)
-        if name in self.recorded and not self._may_repeat:
+        """Check that a trial has no result yet, and that the weights which it tests are there."""
+        if self._may_repeat:
+            return
+        name, scheduler, run = _name_evaluation(attempt), attempt.owner.scheduler, attempt.request.trial.specification
+        if name in self.recorded:
             raise ViolationError(f"{' '.join(name)} is recorded, and runs again")
+        keys = scheduler.list_checkpoint_keys(run)
+        if keys and self.keeps_weights and scheduler.study.cache.max_size and (*name[:2], "dev") in self.recorded:
+            with self.machine.stand_aside():
+                if not open_storage(scheduler.study.checkpoints_url).exists(keys[-1]):
+                    raise ViolationError(f"{' '.join(name)}: its weights are evicted, it trains again")
 
 
 def _name_evaluation(attempt: Attempt) -> tuple[str, str, str]:
@@ -96,10 +124,10 @@ def _name_evaluation(attempt: Attempt) -> tuple[str, str, str]:
     return attempt.owner.scheduler.study.name, request.trial.specification.id, request.split
 
 
-def make_result(trial: TrialSpec, labels: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Return the record and the scores of a trial."""
+def make_result(trial: TrialSpec, labels: dict[str, Any], queries: tuple[str, ...]) -> tuple[dict[str, Any], bytes]:
+    """Return the record and the scores of a trial, which ranks these queries."""
     run, split = trial.specification, "dev" if trial.action == "train" else "test"
-    scores, metric = _make_scores(run.id, split)
+    scores, metric = _make_scores(run.id, split, queries)
     summary = {"state": "finished", f"{split}/{trial.metric}": metric, "seconds": 36.0}
     entry = make_record(trial, labels, "finished", summary, {"damaged": []})
     if split == "dev":
@@ -110,20 +138,21 @@ def make_result(trial: TrialSpec, labels: dict[str, Any]) -> tuple[dict[str, Any
 
 
 @cache
-def _make_scores(run_id: str, split: str) -> tuple[bytes, float]:
+def _make_scores(run_id: str, split: str, queries: tuple[str, ...]) -> tuple[bytes, float]:
     digest = hashlib.sha256(f"{run_id} {split}".encode()).digest()
-    values = np.random.default_rng(int.from_bytes(digest[:8], "big")).normal(size=(_QUERIES, _CANDIDATES)).round(3)
+    values = np.random.default_rng(int.from_bytes(digest[:8], "big")).normal(size=(len(queries), _CANDIDATES)).round(3)
     names = {
         "split": split,
-        "query_id": np.repeat([f"q{number}" for number in range(_QUERIES)], _CANDIDATES),
-        "document_id": np.tile([f"d{number}" for number in range(_CANDIDATES)], _QUERIES),
+        "query_id": np.repeat(queries, _CANDIDATES),
+        "document_id": np.tile([f"d{number}" for number in range(_CANDIDATES)], len(queries)),
     }
-    relevant = np.tile(np.eye(1, _CANDIDATES, dtype=np.int8)[0], _QUERIES)
+    relevant = np.tile(np.eye(1, _CANDIDATES, dtype=np.int8)[0], len(queries))
     metric = float((values.argmax(axis=1) == 0).mean())
     return encode_scores(pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})), metric
 
 
 def _fail(trial: TrialSpec) -> Exception | None:
     """Return the error of a run that fails on its own, which depends on its configuration."""
-    number = int(trial.specification.id, 16)
-    return ValueError("boom") if number % _FAILING == 0 else None
+    training = trial.specification.training
+    is_trained = training is not None and training.instances > 0
+    return ValueError("boom") if is_trained and int(trial.specification.id, 16) % _FAILING == 0 else None
