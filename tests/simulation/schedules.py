@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tests.simulation.machine import Fault
 
 _MACHINE_FAULTS = ("kill", "kill", "power", "power", "signal", "full", "io", "slow", "clock", "second", "second")
-_TRIAL_FAULTS = ("crash", "error", "node", "hang", "twice")
+_TRIAL_FAULTS = ("crash", "error", "node", "late", "hang", "twice")
 _WANDB_FAULTS = ("hang", "refuse", "lose", "break")
 _REPORTS = 0.003
 """Share of the schedules that write the study's report, which takes as long as a hundred schedules without.
@@ -20,8 +20,8 @@ class TrialFault(NamedTuple):
     """Fault of an attempt of a trial.
 
     Attributes:
-        kind: crash (its process is killed), error (of its disk), node (lost), hang (it comes last), or twice (its
-            result comes again).
+        kind: crash (its process is killed), error (of its disk), node (lost), late (its node counts as lost when its
+            result comes), hang (it comes last), or twice (its result comes again).
         at: number of the attempt, over all starts.
     """
 

@@ -74,7 +74,7 @@ class Trials:
         trial, labels = attempt.request.trial, attempt.request.labels
         cause = _fail(trial)
         self.machine.n_happened += bool(fault)
-        self.machine.n_errors += fault in ("crash", "error", "node")
+        self.machine.n_errors += fault in ("crash", "error", "node", "late")
         match fault:
             case "crash":
                 failure = classify_failure(None, "its worker process has died", attempt.limits)
@@ -82,9 +82,11 @@ class Trials:
             case "error":
                 error = OSError(errno.EIO, "Input/output error", "prepared/queries.parquet")
                 runner.fail_attempt(key, classify_failure(error, "", attempt.limits))
-            case "node":
+            case "node" | "late":
                 failure = classify_failure(None, "its node has died", attempt.limits)
                 runner.fail_attempt(key, failure, is_place_lost=True)
+                if fault == "late" and cause is None:
+                    runner.finish_attempt(key, *make_result(trial, labels, self._queries[attempt.request.split]))
             case _ if cause is not None:
                 runner.fail_attempt(key, classify_failure(cause, "", attempt.limits))
             case _:
