@@ -98,9 +98,11 @@ class Simulation:
         folder, settings, backups = machine.root / "study", schedule.study, dict[Path, bytes]()
         damages, first = list[Damage](), dict[Path, bytes]()
         for number in range(1, _MAX_STARTS + 1):
-            n_happened = machine.n_happened
+            n_happened, n_attempts, records = machine.n_happened, trials.n_attempts, _list_records(folder)
             with self._world.replace(settings, trials, server):
                 end = self._start(machine, settings, bool(damages or machine.unreadable))
+            if trials.n_attempts > n_attempts and not schedule.damages and (lost := records - _list_records(folder)):
+                raise ViolationError(f"lost: {', '.join(sorted(lost))}")
             damages = [damage for damage in schedule.damages if damage.after == number]
             last = max([0, *(each.after for each in schedule.damages), *(each.after for each in schedule.changes)])
             is_disturbed = machine.n_happened > n_happened or last >= number
@@ -261,6 +263,12 @@ def _read_intact_plans(folder: Path) -> dict[Path, bytes]:
             (read_plan if path.name == "plan.json" else read_suite_plan)(path)
             contents[path] = path.read_bytes()
     return contents
+
+
+def _list_records(folder: Path) -> set[str]:
+    """Return the names of the records of a study."""
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("runs/*/*.json"))
+    return {name for name in names if name.endswith(("/record.json", "/test.json"))}
 
 
 def _list_files(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ _SMALL = {"variants": ["BERT"], "seeds": [1], "search": {"round_size": 1, "n_con
 _MORE = {"variants": ["BERT", "LS"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {"LS": 1}}}
 _SEARCH = {
     "variants": ["BERT", "WSLS"],
-    "seeds": [1, 2],
+    "seeds": [12, 13],  # a run of the first proposal fails
     "search": {"round_size": 2, "n_configurations": {"WSLS": 3}},
 }
 _ONLINE = _SEARCH | {"tracking": {"mode": "online"}}
