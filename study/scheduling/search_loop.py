@@ -72,7 +72,7 @@ class SystemSearch:
     @property
     def is_catching_up(self) -> bool:
         """True if proposals of an earlier start are left to make again."""
-        return not self.is_finished and len(self.configurations) < len(self._previous_rows)
+        return not self.is_finished and len(self.configurations) < min(len(self._previous_rows), self.n_requested)
 
     @property
     def in_progress(self) -> list[PlannedConfiguration]:

@@ -102,15 +102,14 @@ class StudyScheduler(BaseScheduler):
 
         Racing and a sequential confirmation may reduce it.
         """
-        rows = self._run_counts
-        confirmed = len(self._confirming) or sum(row.confirmed for row in rows)
-        searched = sum(row.configurations * row.seeds for row in rows)
+        confirmed = len(self._confirming) or sum(row.confirmed for row in self._run_counts)
+        searched = sum(row.configurations * row.seeds for row in self._run_counts)
         searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
         # The scoring run is trained and tested, unless another study did both.
         is_own_scorer = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
         n_scorer_trials = 2 if is_own_scorer and self._list_scorers() else len(self._scorer_actions)
         dev = searched + confirmed * len(self.study.fresh_seeds) + n_scorer_trials
-        return {"dev": dev, "test": sum(row.tests for row in rows)}
+        return {"dev": dev, "test": sum(row.tests for row in self._run_counts)}
 
     @property
     def is_finished(self) -> bool:

@@ -5,7 +5,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from records.plan_file import CLOCK_FILE
 from study.config.loader import Study
 from trainables.utils.files import make_temporary_path, remove_stale_files, sync_folders
 from trainables.utils.hashing import is_hash
@@ -21,20 +20,14 @@ def clean_up_study(study: Study) -> None:
     Preparations of data that were stopped and not continued for a week are also removed. What a killed process has
     created and not synced is synced, since nobody would do it later.
     """
-    sync_folders([study.folder.parent, study.folder, study.folder / "runs", *_list_changed_runs(study.folder)])
+    runs = study.folder / "runs"
+    sync_folders([study.folder.parent, study.folder, runs, *runs.glob("*")])
     for folder in {study.folder, study.cache_folder}:
         remove_stale_files(folder, recursive=True)
     for preparation in (study.cache_folder / "preparing").glob("*"):
         with suppress(FileNotFoundError):  # another process has just finished it
             if is_hash(preparation.name) and time.time() - preparation.stat().st_mtime > _STALE_AFTER_S:
                 shutil.rmtree(preparation, ignore_errors=True)
-
-
-def _list_changed_runs(folder: Path) -> list[Path]:
-    """Return the folders of runs that have changed since the study's clock was saved, as it is after each trial."""
-    clock, runs = folder / CLOCK_FILE, folder / "runs"
-    saved_at = clock.stat().st_mtime if clock.is_file() else 0.0
-    return [run for run in runs.glob("*") if run.stat().st_mtime >= saved_at]
 
 
 def clean_up_suite(folder: Path) -> None:

@@ -60,7 +60,7 @@ def _forget_plan(name: str, content: Any) -> Any:
         except ValueError:  # damaged, of another plan
             return content
         document.pop("sha256")
-        document.pop("/tiny", None)
+        document.pop("/tiny", None)  # the hash of what the project `tiny` of W&B has
         document.get("config", {}).pop("plan_hash", None)
         return json.dumps(document).encode()
     return content
