@@ -108,7 +108,7 @@ def draw_study(draw: random.Random) -> dict[str, Any]:
     elif draw.random() < 0.2:
         settings["output"] = {"remote": "remote"}
     if draw.random() < 0.2:
-        settings["cache"] = {"max_size": "1 kB"}
+        settings["cache"] = {"max_size": "300 B"}
         settings["models"] = draw.choice((None, "best", "all"))
     if searched and "suite" not in settings and draw.random() < 0.08:
         settings["search"]["hours"] = draw.uniform(0.01, 0.1)

@@ -22,12 +22,13 @@ _EVICTING = {
     "variants": ["BERT", "T-LS", "WSLS"],
     "seeds": [36, 37],  # runs of two proposals fail, each in the first round
     "search": {"round_size": 1, "n_configurations": {"T-LS": 2, "WSLS": 2}},
-    "cache": {"max_size": "1 kB"},
+    "cache": {"max_size": "300 B"},
     "models": "all",
     "confirm": {"seeds": [11]},
 }
 FOUND = {
     "a result that came twice stopped the study": Schedule(1, _SMALL, trials=(TrialFault("twice", 1),)),
+    "the result of a lost trial comes while it runs again": Schedule(1, _SMALL, trials=(TrialFault("late", 1),)),
     "W&B that refuses, then hangs": Schedule(276, _ONLINE, wandb=(WandbFault("refuse", 1), WandbFault("hang", 9))),
 }
 
@@ -83,7 +84,9 @@ def test_no_lease_is_taken_while_its_holder_is_slow(simulation: Simulation) -> N
 
 
 def test_no_weights_are_evicted_that_a_killed_study_needs(simulation: Simulation) -> None:
-    n_operations = simulation.get_reference(_EVICTING).n_operations
+    reference = simulation.get_reference(_EVICTING)
+    n_operations, names = reference.n_operations, [name.split("/") for name in reference.results]
+    assert len({name[1] for name in names if name[0] == "models"}) == len(_EVICTING["variants"])
     for at in range(n_operations // 2, n_operations + 1, 2):
         simulation.play(Schedule(at, _EVICTING, (Fault("kill", at),)))
 

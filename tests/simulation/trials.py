@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from records.run_record import Split
+from records.run_record import Split, is_run_finished
 from records.scores import encode_scores
 from study.execution.failure import classify_failure
 from study.execution.trial_runner import Attempt, TrialRunner
@@ -71,7 +71,7 @@ class Trials:
         runner.evictor.evict_unneeded()
 
     def _end(self, runner: TrialRunner, key: str, attempt: Attempt, fault: str) -> None:
-        trial, labels = attempt.request.trial, attempt.request.labels
+        trial = attempt.request.trial
         cause = _fail(trial)
         self.machine.n_happened += bool(fault)
         self.machine.n_errors += fault in ("crash", "error", "node", "late")
@@ -86,15 +86,21 @@ class Trials:
                 failure = classify_failure(None, "its node has died", attempt.limits)
                 runner.fail_attempt(key, failure, is_place_lost=True)
                 if fault == "late" and cause is None:
-                    runner.finish_attempt(key, *make_result(trial, labels, self._queries[attempt.request.split]))
+                    self._finish(runner, key, attempt)
             case _ if cause is not None:
                 runner.fail_attempt(key, classify_failure(cause, "", attempt.limits))
             case _:
                 if trial.action == "train":
                     self._write_checkpoints(attempt)
-                entry, scores = make_result(trial, labels, self._queries[attempt.request.split])
                 for _ in range(1 + (fault == "twice")):
-                    runner.finish_attempt(key, entry, scores)
+                    self._finish(runner, key, attempt)
+
+    def _finish(self, runner: TrialRunner, key: str, attempt: Attempt) -> None:
+        """Report the result of an attempt, and note whether the driver has recorded it."""
+        request, folder = attempt.request, attempt.owner.scheduler.folder
+        runner.finish_attempt(key, *make_result(request.trial, request.labels, self._queries[request.split]))
+        with self.machine.stand_aside():
+            if is_run_finished(folder, request.trial.specification.id, request.split):
                 self.recorded.add(_name_evaluation(attempt))
 
     def _write_checkpoints(self, attempt: Attempt) -> None:
