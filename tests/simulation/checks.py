@@ -1,6 +1,7 @@
 """Checks the laws of a study that no fault may break."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,15 @@ class ViolationError(AssertionError):
     """Something that must hold does not."""
 
 
+def list_files(folder: Path) -> dict[str, Path]:
+    """Return the files below a folder by their names in it, in the order of these."""
+    paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return dict(sorted((path.relative_to(folder).as_posix(), path) for path in paths))
+
+
 def read_results(folder: Path) -> dict[str, bytes]:
     """Return the files of a study that must be the same in every run of it, by name."""
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = list_files(folder)
     contents = {name: path.read_bytes() for name, path in files.items() if path.name not in _OWN}
     for name in (name for name, path in files.items() if path.name in PLANS):  # their setup has a date
         document = json.loads(contents[name])
@@ -66,13 +73,13 @@ def _forget_plan(name: str, content: Any) -> Any:
     return content
 
 
-def check_stopped_search(folder: Path, unlimited: dict[str, bytes]) -> None:
+def check_stopped_search(results: dict[str, bytes], unlimited: dict[str, bytes]) -> None:
     """Check that a search which a budget has stopped is the beginning of one without a budget.
 
     Raises:
         ViolationError: it is not.
     """
-    for name, search in json.loads((folder / "search.json").read_bytes())["systems"].items():
+    for name, search in json.loads(results["search.json"])["systems"].items():
         whole = json.loads(unlimited["search.json"])["systems"][name]
         ids, others = ([row["configuration_id"] for row in it["proposals"]] for it in (search, whole))
         if ids != others[: len(ids)]:
@@ -81,7 +88,7 @@ def check_stopped_search(folder: Path, unlimited: dict[str, bytes]) -> None:
             raise ViolationError(f"{name}: {len(ids)} of {search['wanted']} proposals, stopped: {search['stopped']}")
         if unfinished := [row["configuration_id"] for row in search["proposals"] if row["state"] == "unknown"]:
             raise ViolationError(f"{name}: without results: {', '.join(unfinished)}")
-    found, expected = (forget_plan(results, get_plan_hash(results)) for results in (read_results(folder), unlimited))
+    found, expected = (forget_plan(each, get_plan_hash(each)) for each in (results, unlimited))
     if different := [
         name for name in found.keys() & expected.keys() if name.startswith("runs/") and found[name] != expected[name]
     ]:

@@ -92,8 +92,9 @@ class Machine:
         self.spawn_second: Callable[[], None] = lambda: None
         self.running: Process | None = None
         self._prefix, self._due, self._draw = f"{root}/", {fault.at: fault for fault in faults}, random.Random(seed)
+        self._loses_power = any(fault.kind == "power" for fault in faults)
         self._processes, self._n_processes = list[Process](), 0
-        self._undo: dict[str, list[Callable[[], None]]] = {}  # by folder, how to undo what it has not synced
+        self._undo: dict[str, list[Callable[[], None]]] = {}  # by folder, how a power cut undoes what is not synced
         self._unsynced: set[str] = set()  # files with content that is not synced
         self._descriptors: dict[int, str] = {}
         self._holders: dict[str, Process] = {}  # by lease
@@ -163,8 +164,10 @@ class Machine:
             KeyboardInterrupt: a signal has arrived.
             OSError: the operation fails.
         """
-        name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        if self._is_own or self._thread != threading.get_ident() or not str(name).startswith(self._prefix):
+        if self._is_own or self._thread != threading.get_ident():
+            return None
+        name = _get_name(path)
+        if not name.startswith(self._prefix):
             return None
         self._give_way(0.1)
         process = self.running
@@ -175,10 +178,10 @@ class Machine:
         if fault is not None:
             self.n_happened += 1
             self.n_errors += fault.kind in ("full", "io")
-            self._happen(process, fault, str(name))
+            self._happen(process, fault, name)
         if process.is_full and writes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(name))
-        return str(name)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        return name
 
     def _give_way(self, chance: float) -> None:
         """Let another process go on, with some chance."""
@@ -234,7 +237,8 @@ class Machine:
         self._holders[lease] = self.running
 
     def _note(self, name: str, undo: Callable[[], None]) -> None:
-        self._undo.setdefault(os.path.dirname(name), []).append(undo)
+        if self._loses_power:
+            self._undo.setdefault(os.path.dirname(name), []).append(undo)
 
     @contextmanager
     def _take_over(self) -> Iterator[None]:
@@ -261,6 +265,8 @@ class Machine:
 
     def _make_functions(self, real: dict[str, Any], real_open: Any) -> dict[str, Any]:
         def read(name: str) -> bytes | None:
+            if not self._loses_power:  # nobody restores it
+                return None
             with suppress(OSError), real_open(name, "rb") as stream:
                 return bytes(stream.read())
             return None
@@ -273,8 +279,9 @@ class Machine:
                     stream.write(content)
 
         def replace(source: Any, target: Any, **more: Any) -> None:
-            if self._holders.get(os.fspath(source)) is self.running:  # it gives the lease back
-                del self._holders[os.fspath(source)]
+            origin = _get_name(source)
+            if self._holders.get(origin) is self.running:  # it gives the lease back
+                del self._holders[origin]
             name = self.operate(target)
             if name is None or os.path.isdir(source):
                 real["rename"](source, target, **more)
@@ -284,8 +291,8 @@ class Machine:
             before = read(name)
             self.unreadable.discard(name)
             real["replace"](source, target, **more)
-            if os.fspath(source) in self._unsynced:
-                self._unsynced.discard(os.fspath(source))
+            if origin in self._unsynced:
+                self._unsynced.discard(origin)
                 self._unsynced.add(name)
             else:
                 self._unsynced.discard(name)
@@ -322,10 +329,11 @@ class Machine:
             if flags & _WRITING and (name := self.operate(path)):
                 create(name)
             descriptor: int = real["open"](path, flags, *mode, **more)
-            if flags & os.O_EXCL and str(path).endswith(".claim"):
-                self._hold(str(path))
-            if isinstance(path, str | os.PathLike) and str(os.fspath(path)).startswith(self._prefix[:-1]):
-                self._descriptors[descriptor] = str(os.fspath(path))
+            opened = _get_name(path)
+            if flags & os.O_EXCL and opened.endswith(".claim"):
+                self._hold(opened)
+            if opened.startswith(self._prefix[:-1]):
+                self._descriptors[descriptor] = opened
             return descriptor
 
         def fsync(descriptor: int) -> None:
@@ -339,7 +347,7 @@ class Machine:
             real["close"](descriptor)
 
         def open_file(file: Any, mode: str = "r", *given: Any, **more: Any) -> Any:
-            writes = bool({*mode} & {*"wax+"})
+            writes = mode not in ("r", "rb")
             name = self.operate(file, writes)
             if name and writes:
                 create(name)
@@ -363,3 +371,9 @@ class Machine:
             "sleep": self.spend,
             "has_exited": self.has_exited,
         }
+
+
+def _get_name(path: object) -> str:
+    """Return a path as text; empty for a file descriptor and the paths of other libraries that are bytes."""
+    name = path if isinstance(path, str) else getattr(path, "__fspath__", str)()
+    return name if isinstance(name, str) else ""

@@ -19,6 +19,7 @@ from tests.simulation.checks import (
     check_stopped_search,
     forget_plan,
     get_plan_hash,
+    list_files,
     read_results,
 )
 from tests.simulation.machine import Killed, Machine
@@ -52,11 +53,11 @@ class Simulation:
         """Return the undisturbed study of some settings."""
         key = repr(settings)
         if key not in self._references:
-            with self._world.make_disk() as root:
+            with self._world.make_disk("undisturbed") as root:
                 schedule = Schedule(0, settings)
                 machine = Machine(root)
                 server = Server(machine)
-                with self._world.replace(settings, Trials(schedule, machine, self._world.queries), server):
+                with self._world.replace(Trials(schedule, machine, self._world.queries), server):
                     end = self._start(machine, settings)
                 assert end == "done" or end.startswith("incomplete"), end
                 results = read_results(root / "study")
@@ -76,40 +77,43 @@ class Simulation:
             raise
 
     def _play(self, schedule: Schedule) -> None:
-        with self._world.make_disk() as root:
+        with self._world.make_disk("disturbed") as root:
             machine = Machine(root, schedule.faults, schedule.seed)
             trials = Trials(schedule, machine, self._world.queries)
             server = Server(machine, schedule.wandb)
-            settings = self._start_until_ended(schedule, machine, trials, server)
-            self._check(schedule, settings, root / "study", server, trials.keeps_weights)
+            with self._world.replace(trials, server):
+                settings = self._start_until_ended(schedule, machine, trials)
+                results = read_results(root / "study")
+                if "hours" in settings["search"]:  # a further start changes nothing
+                    self._start(machine, settings)
+                    check_results(read_results(root / "study"), results, was_damaged=False)
+            self._check(schedule, settings, results, server, trials.keeps_weights)
             if "output" in settings:
                 check_copy(root / "remote", root / "study")
             if machine.taken and not any(fault.kind == "clock" for fault in schedule.faults):
                 raise ViolationError(f"taken from a living holder: {', '.join(machine.taken)}")
             if machine.background:
                 raise ViolationError("a process or a thread is left")
-            if "hours" in settings["search"]:
-                self._check_rest(settings, machine, trials, server)
 
-    def _start_until_ended(
-        self, schedule: Schedule, machine: Machine, trials: Trials, server: Server
-    ) -> dict[str, Any]:
+    def _start_until_ended(self, schedule: Schedule, machine: Machine, trials: Trials) -> dict[str, Any]:
         """Start the driver until a start that nothing disturbs has ended, and return the last settings of the study."""
         folder, settings, backups = machine.root / "study", schedule.study, dict[Path, bytes]()
         damages, first = list[Damage](), dict[Path, bytes]()
+        may_lose = any(fault.kind == "power" for fault in schedule.faults) and not schedule.damages
         for number in range(1, _MAX_STARTS + 1):
-            n_happened, n_attempts, records = machine.n_happened, trials.n_attempts, _list_records(folder)
-            with self._world.replace(settings, trials, server):
-                end = self._start(machine, settings, bool(damages or machine.unreadable))
-            if trials.n_attempts > n_attempts and not schedule.damages and (lost := records - _list_records(folder)):
+            n_happened, n_attempts = machine.n_happened, trials.n_attempts
+            records = _list_records(folder) if may_lose else set[str]()
+            end = self._start(machine, settings, bool(damages or machine.unreadable))
+            if records and trials.n_attempts > n_attempts and (lost := records - _list_records(folder)):
                 raise ViolationError(f"lost: {', '.join(sorted(lost))}")
             damages = [damage for damage in schedule.damages if damage.after == number]
             last = max([0, *(each.after for each in schedule.damages), *(each.after for each in schedule.changes)])
             is_disturbed = machine.n_happened > n_happened or last >= number
             if not is_disturbed and self._has_ended(end, settings):
                 return settings
-            backups |= _read_intact_plans(folder)
-            first = first or {path: path.read_bytes() for path in _list_files(folder)}
+            if schedule.damages:
+                backups |= _read_intact_plans(folder)
+                first = first or {path: path.read_bytes() for path in _list_files(folder)}
             for damage in damages:
                 _damage(machine, folder, damage, first)
             if end == "plan":  # the remedy that the line names
@@ -131,15 +135,15 @@ class Simulation:
         return is_limited or end == self.get_reference(settings).end
 
     def _check(
-        self, schedule: Schedule, settings: dict[str, Any], folder: Path, server: Server, keeps_weights: bool
+        self, schedule: Schedule, settings: dict[str, Any], found: dict[str, bytes], server: Server, keeps_weights: bool
     ) -> None:
         """Check what a study has left on the disk and in W&B."""
         reference = self.get_reference(settings)
         if "hours" in settings["search"] and settings["search"]["n_configurations"]:
             search = {name: value for name, value in settings["search"].items() if name != "hours"}
-            check_stopped_search(folder, self.get_reference(settings | {"search": search}).results)
+            check_stopped_search(found, self.get_reference(settings | {"search": search}).results)
             return
-        found, runs = read_results(folder), server.runs
+        runs = server.runs
         if not keeps_weights:  # no result depends on them
             found, reference = _forget_models(found), reference._replace(results=_forget_models(reference.results))
         if not schedule.changes:
@@ -156,16 +160,10 @@ class Simulation:
         check_results(found, expected, bool(schedule.damages))
         check_runs(runs, expected_runs)
 
-    def _check_rest(self, settings: dict[str, Any], machine: Machine, trials: Trials, server: Server) -> None:
-        """Check that a further start changes nothing."""
-        before = read_results(machine.root / "study")
-        with self._world.replace(settings, trials, server):
-            self._start(machine, settings)
-        check_results(read_results(machine.root / "study"), before, was_damaged=False)
-
     def _start(self, machine: Machine, settings: dict[str, Any], is_damaged: bool = False) -> str:
         """Start the driver, perhaps a second one, and return how the last one ended: "done", or what stopped it."""
         n_errors, ends = machine.n_errors, list[str | ViolationError]()
+        self._world.settings = settings
 
         def drive() -> None:
             try:
@@ -258,7 +256,7 @@ def _forget_models(results: dict[str, bytes]) -> dict[str, bytes]:
 def _read_intact_plans(folder: Path) -> dict[Path, bytes]:
     """Return the contents of the plans that are not damaged."""
     contents = dict[Path, bytes]()
-    for path in (path for name in PLANS for path in sorted(folder.rglob(name))):
+    for path in (path for path in list_files(folder).values() if path.name in PLANS):
         with contextlib.suppress(UserError):
             (read_plan if path.name == "plan.json" else read_suite_plan)(path)
             contents[path] = path.read_bytes()
@@ -267,13 +265,12 @@ def _read_intact_plans(folder: Path) -> dict[Path, bytes]:
 
 def _list_records(folder: Path) -> set[str]:
     """Return the names of the records of a study."""
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob("runs/*/*.json"))
-    return {name for name in names if name.endswith(("/record.json", "/test.json"))}
+    return {name for name in list_files(folder) if name.endswith(("/record.json", "/test.json"))}
 
 
 def _list_files(folder: Path) -> list[Path]:
     """Return the files that a study reads again."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "study.toml")
+    return [path for name, path in list_files(folder).items() if path.name != "study.toml"]
 
 
 def _damage(machine: Machine, folder: Path, damage: Damage, first: dict[Path, bytes]) -> None:

@@ -9,10 +9,16 @@ from tests.simulation.machine import Fault
 _MACHINE_FAULTS = ("kill", "kill", "power", "power", "signal", "full", "io", "slow", "clock", "second", "second")
 _TRIAL_FAULTS = ("crash", "error", "node", "late", "hang", "twice")
 _WANDB_FAULTS = ("hang", "refuse", "lose", "break")
-_REPORTS = 0.003
-"""Share of the schedules that write the study's report, which takes as long as a hundred schedules without.
+_REPORTS = 0.0005
+"""Share of the schedules that write the study's report, which takes as long as thirty schedules without.
 
 They are without W&B: the page links to what is there already, which depends on the time."""
+_STUDIES = 400
+"""Distinct studies; each is played undisturbed when it is first drawn."""
+_SMALLEST = 0.85
+"""Share of them that have nothing to search."""
+_COUNTS = {"machine": (1, 1, 2, 4), "trials": (1, 3), "damages": (1, 1, 2), "wandb": (1, 3), "change": (1,)}
+"""Faults of a schedule, by their kind."""
 _DAMAGES = ("cut", "empty", "flip", "delete", "stale", "unreadable")
 
 
@@ -92,22 +98,30 @@ class Schedule(NamedTuple):
 
 
 def draw_study(draw: random.Random) -> dict[str, Any]:
-    """Draw the settings of a small study; with the key `suite`, of a suite of it and of one with other seeds."""
-    variants = ["BERT", *draw.sample(["LS", "T-LS", "WSLS"], draw.choice((0, 0, 0, 1, 1, 2)))]
-    searched = variants[1:]
-    n_seeds = draw.choice((1, 1, 1, 2))
+    """Draw the settings of a study. Most studies are the smallest ones: a variant, a seed and the references.
+
+    With the key `suite`, they are those of a suite of the study and of one with other seeds.
+    """
+    is_smallest = draw.random() < _SMALLEST
+    searched = [] if is_smallest else draw.sample(["LS", "T-LS", "WSLS"], draw.choice((0, 1, 1, 2)))
+    variants, n_seeds = ["BERT", *searched], 1 if is_smallest else draw.choice((1, 1, 1, 2))
     settings: dict[str, Any] = {
         "variants": variants,
         "seeds": [*range(1, n_seeds + 1)],
-        "search": {"round_size": draw.randint(1, 2), "n_configurations": dict.fromkeys(searched, draw.randint(1, 2))},
+        "search": {
+            "round_size": draw.randint(1, 2) if searched else 1,
+            "n_configurations": dict.fromkeys(searched, draw.randint(1, 2)),
+        },
     }
-    if draw.random() < 0.4:
+    if draw.random() < 0.3:
         settings["tracking"] = {"mode": "online"}
     if draw.random() < 0.1:
+        settings["queries"] = True
+    if not is_smallest and draw.random() < 0.2:
         settings["suite"] = True
     elif draw.random() < 0.2:
         settings["output"] = {"remote": "remote"}
-    if draw.random() < 0.2:
+    if draw.random() < 0.1:
         settings["cache"] = {"max_size": "300 B"}
         settings["models"] = draw.choice((None, "best", "all"))
     if searched and "suite" not in settings and draw.random() < 0.08:
@@ -150,27 +164,34 @@ def draw_schedule(seed: int, n_operations: Callable[[dict[str, Any]], int]) -> S
         n_operations: returns the number of operations of an undisturbed study.
     """
     draw = random.Random(seed)
-    study = draw_study(random.Random(draw.randrange(200)))
+    study = draw_study(random.Random(draw.randrange(_STUDIES)))
     if draw.random() < _REPORTS:
-        study = {name: value for name, value in study.items() if name != "tracking"} | {"report": True}
+        study = {name: value for name, value in study.items() if name != "tracking"} | {"report": True, "queries": True}
     end = n_operations(study)
     first, width = draw.randint(1, end), draw.choice((end, end, 60))
-    faults = {
-        draw.randint(first, first + width) % end + 1: draw.choice(_MACHINE_FAULTS)
-        for _ in range(draw.choice((0, 1, 1, 1, 2, 4)))
-    }
-    may_change = draw.random() < 0.15 and not {"suite", "report"} & study.keys() and "hours" not in study["search"]
-    n_trials, n_damages, n_wandb = draw.choice((0, 0, 1, 3)), draw.choice((0, 0, 0, 1, 2)), draw.choice((0, 0, 1, 3))
+    kinds = ["machine"] * 4 + ["trials"] * 2 + ["damages"]
+    kinds += ["wandb"] * ("tracking" in study)
+    kinds += ["change"] * (not {"suite", "report"} & study.keys() and "hours" not in study["search"])
+    drawn = {draw.choice(kinds) for _ in range(draw.choice((1, 1, 1, 2, 3)))}
+    counts = {kind: draw.choice(_COUNTS[kind]) if kind in drawn else 0 for kind in _COUNTS}
+    faults = {draw.randint(first, first + width) % end + 1 for _ in range(counts["machine"])}
     return Schedule(
         seed,
         study,
-        tuple(Fault(kind, at, draw.randint(-7200, 7200) if kind == "clock" else draw.randrange(1000))
-              for at, kind in sorted(faults.items())),
-        tuple(TrialFault(draw.choice(_TRIAL_FAULTS), draw.randint(1, 20)) for _ in range(n_trials)),
-        tuple(Damage(draw.choice(_DAMAGES), draw.choice((1, 1, 2, 3)), draw.randrange(1000)) for _ in range(n_damages)),
-        tuple(WandbFault(draw.choice(_WANDB_FAULTS), draw.randint(1, 30)) for _ in range(n_wandb)),
-        (Change(draw.choice((1, 1, 2)), change_study(draw, study)),) if may_change else (),
-    )  # fmt: skip
+        tuple(_draw_fault(draw, at) for at in sorted(faults)),
+        tuple(TrialFault(draw.choice(_TRIAL_FAULTS), draw.randint(1, 20)) for _ in range(counts["trials"])),
+        tuple(
+            Damage(draw.choice(_DAMAGES), draw.choice((1, 1, 2)), draw.randrange(1000))
+            for _ in range(counts["damages"])
+        ),
+        tuple(WandbFault(draw.choice(_WANDB_FAULTS), draw.randint(1, 30)) for _ in range(counts["wandb"])),
+        tuple(Change(draw.choice((1, 1, 2)), change_study(draw, study)) for _ in range(counts["change"])),
+    )
+
+
+def _draw_fault(draw: random.Random, at: int) -> Fault:
+    kind = draw.choice(_MACHINE_FAULTS)
+    return Fault(kind, at, draw.randint(-7200, 7200) if kind == "clock" else draw.randrange(1000))
 
 
 def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
@@ -192,7 +213,7 @@ def _list_smaller(schedule: Schedule) -> Iterator[Schedule]:
             fewer: dict[str, Any] = {name: (*items[:index], *items[index + 1 :])}
             yield schedule._replace(**fewer)
     study = schedule.study
-    for name in {"suite", "output", "tracking", "cache", "report"} & study.keys():
+    for name in {"suite", "output", "tracking", "cache", "models", "queries", "report"} & study.keys():
         yield schedule._replace(study={key: value for key, value in study.items() if key != name})
     if "confirm" in study:
         yield schedule._replace(study={key: value for key, value in study.items() if key != "confirm"})

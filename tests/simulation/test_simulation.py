@@ -7,16 +7,16 @@ from tests.simulation.play import Simulation, play_schedules
 from tests.simulation.schedules import Change, Damage, Schedule, TrialFault, WandbFault
 from tests.trainables.small import World
 
-_SECONDS, _SCHEDULES = 30.0, 400
+_SECONDS, _SCHEDULES = 30.0, 900
 """Seconds and number of the schedules of `make test`, at most."""
-_SMALL = {"variants": ["BERT"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {}}}
-_MORE = {"variants": ["BERT", "LS"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {"LS": 1}}}
+_SMALL = {"variants": ["BERT"], "seeds": [1], "search": {"round_size": 1, "n_configurations": {}}, "queries": True}
+_MORE = _SMALL | {"variants": ["BERT", "LS"], "search": {"round_size": 1, "n_configurations": {"LS": 1}}}
 _SEARCH = {
     "variants": ["BERT", "WSLS"],
     "seeds": [12, 13],  # a run of the first proposal fails
     "search": {"round_size": 2, "n_configurations": {"WSLS": 3}},
 }
-_ONLINE = _SEARCH | {"tracking": {"mode": "online"}}
+_ONLINE = _SEARCH | {"tracking": {"mode": "online"}, "queries": True}
 _SUITE = _SMALL | {"suite": True}
 _EVICTING = {
     "variants": ["BERT", "T-LS", "WSLS"],

@@ -40,7 +40,7 @@ class Trials:
     """
 
     def __init__(self, schedule: Schedule, machine: Machine, queries: dict[Split, tuple[str, ...]]) -> None:
-        self._queries = queries
+        self._queries, self._has_checkpoints = queries, bool({"cache", "models"} & schedule.study.keys())
         self._draw, self.machine = random.Random(schedule.seed), machine
         self._faults = {fault.at: fault.kind for fault in schedule.trials}
         self._may_repeat = bool(schedule.damages) or any(fault.kind == "second" for fault in schedule.faults)
@@ -90,7 +90,7 @@ class Trials:
             case _ if cause is not None:
                 runner.fail_attempt(key, classify_failure(cause, "", attempt.limits))
             case _:
-                if trial.action == "train":
+                if trial.action == "train" and self._has_checkpoints:
                     self._write_checkpoints(attempt)
                 for _ in range(1 + (fault == "twice")):
                     self._finish(runner, key, attempt)
@@ -106,8 +106,6 @@ class Trials:
     def _write_checkpoints(self, attempt: Attempt) -> None:
         """Write the checkpoints of a run that are not there, in the trial's process."""
         scheduler = attempt.owner.scheduler
-        if scheduler.study.cache.max_size is None:
-            return
         store = CheckpointStore(open_storage(scheduler.study.checkpoints_url))
         with self.machine.stand_aside():
             for key in scheduler.list_checkpoint_keys(attempt.request.trial.specification):
@@ -120,8 +118,8 @@ class Trials:
         name, scheduler, run = _name_evaluation(attempt), attempt.owner.scheduler, attempt.request.trial.specification
         if name in self.recorded:
             raise ViolationError(f"{' '.join(name)} is recorded, and runs again")
-        keys = scheduler.list_checkpoint_keys(run)
-        if keys and self.keeps_weights and scheduler.study.cache.max_size and (*name[:2], "dev") in self.recorded:
+        keys = scheduler.list_checkpoint_keys(run) if self._has_checkpoints and self.keeps_weights else ()
+        if keys and (*name[:2], "dev") in self.recorded:
             with self.machine.stand_aside():
                 if not open_storage(scheduler.study.checkpoints_url).exists(keys[-1]):
                     raise ViolationError(f"{' '.join(name)}: its weights are evicted, it trains again")

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
+
+import pandas as pd
 
 from records import run_record
 from records.run_record import SPLITS
@@ -24,16 +27,17 @@ from tests.simulation.trials import Trials
 from tests.simulation.wandb import Server
 from tests.study.small import SETTINGS
 from tests.trainables.small import FROZEN, World
+from trainables.data.ranking_dataset import RankingDataset
 from trainables.models.pretrained import hash_model, hash_module_files, resolve_model_path
 from trainables.specs.environment import detect_environment
 from trainables.specs.plugin import TrainablePlugin
 from trainables.storage import leases
 from trainables.utils.base_settings import require
 
-_OWN_KEYS = ("suite", "report", "inputs", "models")
+_OWN_KEYS = ("suite", "report", "inputs", "models", "queries")
 """Keys of the settings of a study that belong to the simulation, or in another place."""
 _OTHER_DATA = "0" * 16
-_PLACE = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+_PLACE = Path("/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir())
 
 
 class StudyWorld:
@@ -41,10 +45,12 @@ class StudyWorld:
 
     Attributes:
         queries: the queries of each split.
+        settings: settings of the study that is started next.
     """
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self._world, self._studies = world, dict[str, Study]()
+        self.settings = dict[str, Any]()
         path, there = resolve_model_path(str(world.bert)), detect_environment()
         model = self.make_study(Path(), {}).model
         self._inputs = ResolvedInputs(
@@ -78,6 +84,12 @@ class StudyWorld:
 
     def make_study(self, root: Path, settings: dict[str, Any]) -> Study:
         """Return the study of some settings, with its files below a folder."""
+        key = f"{root} {settings}"
+        if key not in self._studies:
+            self._studies[key] = self._make_study(root, settings)
+        return self._studies[key]
+
+    def _make_study(self, root: Path, settings: dict[str, Any]) -> Study:
         world, output = self._world, {"folder": str(root / "study"), "models": settings.get("models")}
         if "output" in settings:
             output["remote"] = str(root / settings["output"]["remote"])
@@ -93,29 +105,21 @@ class StudyWorld:
         )
 
     @contextlib.contextmanager
-    def replace(self, settings: dict[str, Any], trials: Trials, server: Server) -> Iterator[None]:
+    def replace(self, trials: Trials, server: Server) -> Iterator[None]:
         """Replace what is around the driver: Tune, W&B, model and data, and the report unless the study has it."""
-        inputs, description = self._inputs, self._description
-        match settings.get("inputs"):
-            case "data":
-                inputs = inputs._replace(fingerprint=_OTHER_DATA)
-                description = description | {"fingerprint": _OTHER_DATA}
-            case "environment":
-                inputs = inputs._replace(environment=inputs.environment.model_copy(update={"torch": "0"}))
-        report, has_report = SimpleNamespace(conclusion="", text="", folder=Path()), "report" in settings
+        backend = self._data_backend
         write_report, write_joint_report = session._write_report, run_suite._write_joint_report
         with (
             contextlib.redirect_stdout(io.StringIO()),
-            mock.patch.object(open_study, "resolve_study", lambda study, *_: (study, inputs, self._world.prepared)),
+            mock.patch.object(open_study, "resolve_study", self._resolve),
             mock.patch("study.execution.tuner.run_trials", trials.run),
             mock.patch("study.tracking.client.WriterProcess", server.start_writer),
             mock.patch("study.tracking.writer.WandbRun", server.open_run),
-            mock.patch.object(session, "_write_report", write_report if has_report else lambda *_: report),
-            mock.patch.object(
-                run_suite, "_write_joint_report", write_joint_report if has_report else lambda *_: report
-            ),
-            mock.patch.object(self._data_backend, "describe_data", return_value=description),
-            mock.patch.object(self._data_backend, "compute_query_attributes", self._copy_attributes),
+            mock.patch.object(session, "_write_report", self._may_replace(write_report)),
+            mock.patch.object(run_suite, "_write_joint_report", self._may_replace(write_joint_report)),
+            mock.patch.object(backend, "check_data"),
+            mock.patch.object(backend, "describe_data", self._describe_data),
+            mock.patch.object(backend, "compute_query_attributes", self._copy_attributes),
             mock.patch.object(TrainablePlugin, "load_statistics", return_value=self._statistics),
             mock.patch.object(leases, "threading", Threads(trials.machine)),
             mock.patch.object(run_record, "ThreadPoolExecutor", _InThisThread),
@@ -125,17 +129,35 @@ class StudyWorld:
             yield
 
     @contextlib.contextmanager
-    def make_disk(self) -> Iterator[Path]:
-        """Yield an empty folder of the machine, with the caches that each study finds."""
-        root = Path(tempfile.mkdtemp(prefix="simulated-", dir=_PLACE))
+    def make_disk(self, name: str) -> Iterator[Path]:
+        """Yield an empty folder of the machine, each time the same one, with an empty cache."""
+        root = _PLACE / f"simulated-{os.getpid()}-{name}"
+        shutil.rmtree(root, ignore_errors=True)
         try:
-            self._world.fresh_cache(root / "cache")
+            (root / "cache").mkdir(parents=True)
             yield root
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def _copy_attributes(self, *_: Any) -> Any:
-        return self._attributes.copy()
+    def _resolve(self, study: Study, *_: Any) -> tuple[Study, ResolvedInputs, RankingDataset]:
+        inputs = self._inputs
+        match self.settings.get("inputs"):
+            case "data":
+                inputs = inputs._replace(fingerprint=_OTHER_DATA)
+            case "environment":
+                inputs = inputs._replace(environment=inputs.environment.model_copy(update={"torch": "0"}))
+        return study, inputs, self._world.prepared
+
+    def _describe_data(self, *_: Any) -> dict[str, Any]:
+        return self._description | ({"fingerprint": _OTHER_DATA} if self.settings.get("inputs") == "data" else {})
+
+    def _copy_attributes(self, *_: Any) -> pd.DataFrame | None:
+        return self._attributes.copy() if "queries" in self.settings else None
+
+    def _may_replace(self, write_report: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that writes a report if the study has one, and what has its attributes otherwise."""
+        nothing = SimpleNamespace(conclusion="", text="", folder=Path())
+        return lambda *given: write_report(*given) if "report" in self.settings else nothing
 
 
 class _InThisThread:

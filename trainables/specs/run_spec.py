@@ -9,7 +9,7 @@ Each trainable derives its own classes for task, model, training and smoothing f
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SerializeAsAny, model_validator
@@ -347,19 +347,20 @@ class RunSpec(Settings):
     @property
     def id(self) -> str:
         """Id of the run: 16 hexadecimal digits of the SHA-256 of the canonical JSON."""
-        return _compute_ids(self)[0]
+        return self._ids[0]
 
     @property
     def configuration_id(self) -> str:
         """Id of the configuration: the same hash without the seed."""
-        return _compute_ids(self)[1]
+        return self._ids[1]
 
+    @cached_property
+    def _ids(self) -> tuple[str, str]:
+        settings = self.model_dump(mode="json")
+        return hash_json(settings), hash_json({name: value for name, value in settings.items() if name != "seed"})
 
-@lru_cache(maxsize=2**16)
-def _compute_ids(specification: RunSpec) -> tuple[str, str]:
-    """Return the ids of the run and of its configuration.
-
-    The cache is outside the model, because copies of a model would keep its cached ids.
-    """
-    settings = specification.model_dump(mode="json")
-    return hash_json(settings), hash_json({name: value for name, value in settings.items() if name != "seed"})
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, perhaps with other settings, which has ids of its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("_ids", None)
+        return copy

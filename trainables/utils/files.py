@@ -105,7 +105,8 @@ def make_folder(folder: Path, durable: bool = True) -> None:
         durable: whether those that are created must survive a power cut: otherwise a file in them would not.
     """
     missing = list(takewhile(lambda each: not each.is_dir(), (folder, *folder.parents)))
-    folder.mkdir(parents=True, exist_ok=True)
+    if missing:
+        folder.mkdir(parents=True, exist_ok=True)
     if durable:
         sync_folders(each.parent for each in missing)
 

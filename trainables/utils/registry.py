@@ -24,7 +24,7 @@ T = TypeVar("T")
 PLUGINS_HINT = "; one of your own needs its module in plugins"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
     """An entry of a registry: an object and what a user reads about it.
 
