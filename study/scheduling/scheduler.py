@@ -123,14 +123,19 @@ class BaseScheduler(ABC):
                 self._queue.add(self._factory.make_request(item, run, action))
 
     def _enqueue_scorer(self, action: Action) -> None:
-        """Queue the scoring run once, unless its difficulty scores exist, possibly from another study."""
+        """Queue the scoring run once, unless it is recorded and its difficulty scores exist.
+
+        Another study may have computed them. Then it trains nothing and is recorded: records depend on the study alone.
+        """
+        split: Split = "dev" if action == "train" else "test"
         item, prepared = self.scorer, self.study.cache_folder / "prepared" / self.resolved.fingerprint
         orders = [CurriculumSettings(score=name, scorer=item.runs[0].id) for name in list_trained_scores(self.study)]
         paths = [get_difficulty_path(prepared, order, self.resolved.model_digest, action) for order in orders]
+        is_recorded = self.store.is_finished(item.runs[0].id, split)
         if (
             orders
             and action not in self._scorer_actions
-            and not all(is_intact(path, remove_damaged=True) for path in paths)
+            and not (is_recorded and all(is_intact(path, remove_damaged=True) for path in paths))
         ):
             self._scorer_actions.add(action)
             self._queue.add(self._factory.make_request(item, item.runs[0], action))

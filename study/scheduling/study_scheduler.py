@@ -82,6 +82,8 @@ class StudyScheduler(BaseScheduler):
         self._run_counts = [row for row in count_runs(study, proposals) if row.system != SCORER]
         self._due_ids: dict[str, list[str]] = {}  # by system, ids of the due runs, without some that have ended
         self._swept = self._make_sweep_configurations(sweep_params)
+        if store.get_state(self.scorer.runs[0].id) is None:
+            self._enqueue_scorer("train")
         self._enqueue(((item, run) for item in [*self._fixed, *self._swept] for run in item.runs), "train")
         for name in self.searches:
             self._enqueue_due_runs(name)
@@ -105,10 +107,8 @@ class StudyScheduler(BaseScheduler):
         confirmed = len(self._confirming) or sum(row.confirmed for row in self._run_counts)
         searched = sum(row.configurations * row.seeds for row in self._run_counts)
         searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
-        # The scoring run is trained and tested, unless another study did both.
-        is_own_scorer = "train" in self._scorer_actions or self.store.get_state(self.scorer.runs[0].id) is not None
-        n_scorer_trials = 2 if is_own_scorer and self._list_scorers() else len(self._scorer_actions)
-        dev = searched + confirmed * len(self.study.fresh_seeds) + n_scorer_trials
+        scorers = len(self._list_scorers())
+        dev = searched + confirmed * len(self.study.fresh_seeds) + 2 * scorers
         return {"dev": dev, "test": sum(row.tests for row in self._run_counts)}
 
     @property
@@ -263,6 +263,8 @@ class StudyScheduler(BaseScheduler):
             while not search.is_finished and not self._has_due_runs(name):
                 search.advance()
                 self._enqueue_due_runs(name)
+        if self._phase == "test":
+            self._enqueue_scorer_test()
         if len(self._queue) or not all(search.is_finished for search in self.searches.values()):
             return
         if self._phase == "search" or (self._phase == "test" and self._reach_next_group()):
@@ -274,9 +276,6 @@ class StudyScheduler(BaseScheduler):
             self._phase = "test"
             if self._swept and not self._has_test_scores:
                 freeze_sweep_trials(self.folder, [item.id for item in self._swept])
-            scorer = self.scorer.runs[0].id
-            if self.store.get_state(scorer) != "failed" and not self.store.is_finished(scorer, "test"):
-                self._enqueue_scorer("test")
             searched = self.select_winners()
             self._enqueue(
                 (
@@ -357,3 +356,9 @@ class StudyScheduler(BaseScheduler):
             return False
         is_searched = (item.name in self.searches or item in self._swept) and item.role != "confirm"
         return is_searched and self._has_test_scores and self.store.get_state(run.id, "dev") == "failed"
+
+    def _enqueue_scorer_test(self) -> None:
+        """Queue the test of the scoring run, after its training if a cache that was cleared has brought that back."""
+        scorer = self.scorer.runs[0].id
+        if scorer not in self._queue and not self.scorer_failed and not self.store.is_finished(scorer, "test"):
+            self._enqueue_scorer("test")

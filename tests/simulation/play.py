@@ -269,8 +269,9 @@ def _list_records(folder: Path) -> set[str]:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    """Return the files that a study reads again."""
-    return [path for name, path in list_files(folder).items() if path.name != "study.toml"]
+    """Return the files that a study reads again, among them the difficulty scores of its scoring run."""
+    files = list_files(folder) | list_files(folder.parent / "cache" / "prepared")
+    return [path for path in files.values() if path.name != "study.toml"]
 
 
 def _damage(machine: Machine, folder: Path, damage: Damage, first: dict[Path, bytes]) -> None:

@@ -42,7 +42,8 @@ class Damage(NamedTuple):
         kind: cut (to its half), empty, flip (a bit), delete, stale (as it was after the first start), or unreadable
             (until it is written again).
         after: number of the start after which it happens.
-        file: number of the file among those of the study, in the order of their names, modulo their count.
+        file: number of the file among those of the study and its difficulty scores, in the order of their names, modulo
+            their count.
     """
 
     kind: str
@@ -121,6 +122,8 @@ def draw_study(draw: random.Random) -> dict[str, Any]:
         settings["suite"] = True
     elif draw.random() < 0.2:
         settings["output"] = {"remote": "remote"}
+    if draw.random() < 0.05:
+        settings["curriculum"] = {"variants": ["BERT"]}
     if draw.random() < 0.1:
         settings["cache"] = {"max_size": "300 B"}
         settings["models"] = draw.choice((None, "best", "all"))
@@ -213,7 +216,7 @@ def _list_smaller(schedule: Schedule) -> Iterator[Schedule]:
             fewer: dict[str, Any] = {name: (*items[:index], *items[index + 1 :])}
             yield schedule._replace(**fewer)
     study = schedule.study
-    for name in {"suite", "output", "tracking", "cache", "models", "queries", "report"} & study.keys():
+    for name in {"suite", "output", "tracking", "cache", "models", "queries", "curriculum", "report"} & study.keys():
         yield schedule._replace(study={key: value for key, value in study.items() if key != name})
     if "confirm" in study:
         yield schedule._replace(study={key: value for key, value in study.items() if key != "confirm"})

@@ -17,6 +17,7 @@ _SEARCH = {
     "search": {"round_size": 2, "n_configurations": {"WSLS": 3}},
 }
 _ONLINE = _SEARCH | {"tracking": {"mode": "online"}, "queries": True}
+_SCORED = {**_SMALL, "tracking": {"mode": "online"}, "curriculum": {"variants": ["BERT"]}}
 _SUITE = _SMALL | {"suite": True}
 _EVICTING = {
     "variants": ["BERT", "T-LS", "WSLS"],
@@ -76,6 +77,15 @@ def test_a_study_that_changes_after_a_kill_at_any_operation_is_the_changed_one_o
     for at in range(1, simulation.get_reference(_SMALL).n_operations + 1):
         simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _MORE),)))
         simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _SMALL | {"inputs": "data"}),)))
+
+
+def test_a_scoring_run_is_recorded_once_after_kills_and_lost_files(simulation: Simulation) -> None:
+    reference = simulation.get_reference(_SCORED)
+    for at in range(1, reference.n_operations + 1, 3):
+        simulation.play(Schedule(at, _SCORED, (Fault("kill", at),)))
+    for file in range(len(reference.results) + 4):
+        kill = Fault("kill", reference.n_operations * 3 // 5)
+        simulation.play(Schedule(file, _SCORED, (kill,), damages=(Damage("delete", 1, file),)))
 
 
 def test_no_lease_is_taken_while_its_holder_is_slow(simulation: Simulation) -> None:

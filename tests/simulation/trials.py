@@ -4,6 +4,7 @@ import errno
 import hashlib
 import random
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ from study.folder.trial_record import make_record
 from tests.simulation.checks import ViolationError
 from tests.simulation.machine import Machine
 from tests.simulation.schedules import Schedule
+from trainables.curriculum.curriculum_settings import CurriculumSettings
+from trainables.difficulty.cache import Action, get_difficulty_path, write_difficulties
 from trainables.specs.checkpoint_chain import WEIGHTS_PREFIX, Checkpoint
 from trainables.specs.trial import TrialSpec
 from trainables.storage import open_storage
 from trainables.training.checkpoints import CheckpointStore
+from trainables.utils.errors import MissingDifficultyScoresError
 
 _CONCURRENT = 3
 _CANDIDATES = 5
@@ -72,7 +76,7 @@ class Trials:
 
     def _end(self, runner: TrialRunner, key: str, attempt: Attempt, fault: str) -> None:
         trial = attempt.request.trial
-        cause = _fail(trial)
+        cause = self._find_cause(attempt)
         self.machine.n_happened += bool(fault)
         self.machine.n_errors += fault in ("crash", "error", "node", "late")
         match fault:
@@ -92,8 +96,20 @@ class Trials:
             case _:
                 if trial.action == "train" and self._has_checkpoints:
                     self._write_checkpoints(attempt)
+                if trial.saves_difficulty:
+                    self._write_difficulties(attempt)
                 for _ in range(1 + (fault == "twice")):
                     self._finish(runner, key, attempt)
+
+    def _find_cause(self, attempt: Attempt) -> Exception | None:
+        """Return the error of a trial that fails on its own, which depends on its configuration."""
+        run, scheduler = attempt.request.trial.specification, attempt.owner.scheduler
+        if run.curriculum and run.curriculum.scorer and not _get_difficulty_path(attempt, "train").is_file():
+            if not scheduler.scorer_failed:
+                raise ViolationError(f"{run.id} runs before the scoring run has ended")
+            return MissingDifficultyScoresError("no difficulties by BERT_loss from the scoring run")
+        is_trained = run.training is not None and run.training.instances > 0
+        return ValueError("boom") if is_trained and int(run.id, 16) % _FAILING == 0 else None
 
     def _finish(self, runner: TrialRunner, key: str, attempt: Attempt) -> None:
         """Report the result of an attempt, and note whether the driver has recorded it."""
@@ -110,6 +126,11 @@ class Trials:
         with self.machine.stand_aside():
             for key in scheduler.list_checkpoint_keys(attempt.request.trial.specification):
                 store.save(key, Checkpoint(1, {f"{WEIGHTS_PREFIX}{key}": torch.zeros(1)}, []))
+
+    def _write_difficulties(self, attempt: Attempt) -> None:
+        """Write the difficulty scores of the scoring run's model, in the trial's process."""
+        with self.machine.stand_aside():
+            write_difficulties(_get_difficulty_path(attempt, attempt.request.trial.action), pd.DataFrame({"d": [0.5]}))
 
     def _check_is_new(self, attempt: Attempt) -> None:
         """Check that a trial has no result yet, and that the weights which it tests are there."""
@@ -157,8 +178,9 @@ def _make_scores(run_id: str, split: str, queries: tuple[str, ...]) -> tuple[byt
     return encode_scores(pd.DataFrame({**names, "relevant": relevant, "score": values.ravel()})), metric
 
 
-def _fail(trial: TrialSpec) -> Exception | None:
-    """Return the error of a run that fails on its own, which depends on its configuration."""
-    training = trial.specification.training
-    is_trained = training is not None and training.instances > 0
-    return ValueError("boom") if is_trained and int(trial.specification.id, 16) % _FAILING == 0 else None
+def _get_difficulty_path(attempt: Attempt, action: Action) -> Path:
+    """Return the path of the difficulty scores that the scoring run of a study computes."""
+    scheduler = attempt.owner.scheduler
+    curriculum = CurriculumSettings(score="BERT_loss", scorer=scheduler.scorer.runs[0].id)
+    prepared = scheduler.study.cache_folder / "prepared" / scheduler.resolved.fingerprint
+    return get_difficulty_path(prepared, curriculum, scheduler.resolved.model_digest, action)

@@ -96,6 +96,7 @@ class StudyWorld:
         return get_study_class().model_validate(
             {
                 **SETTINGS,
+                "training": SETTINGS["training"] | ({"sampling": "uniform"} if "curriculum" in settings else {}),
                 "task": world.prepared.settings.model_dump(),
                 "model": {"name": str(world.bert), "max_length": 32, **FROZEN},
                 **{name: value for name, value in settings.items() if name not in _OWN_KEYS},
