@@ -186,7 +186,8 @@ class RemoteRecords:
             return
         name, version = remote.document["study"], remote.document["version"]
         if name != study:
-            raise UserError("output.remote", f"results of the study {name!r}", f"those of {study!r}")
+            expected = f"those of {study!r}, or a folder or URL that only this study uses"
+            raise UserError("output.remote", f"results of the study {name!r}", expected)
         own = read_plan(path) if path.is_file() else None
         if own and own.document["version"] == version and own.hash != remote.hash:
             problem = f"version {version} of the plan differs from that in {self._folder}"

@@ -120,7 +120,8 @@ def check_folder(study: Study, folder: Path) -> None:
     if (folder / PLAN_FILE).is_file():
         earlier = read_plan(folder / PLAN_FILE).document
         if earlier["study"] != study.name:
-            raise UserError(str(folder), f"results of the study {earlier['study']!r}", f"those of {study.name!r}")
+            expected = f"those of {study.name!r}, or another output.folder"
+            raise UserError(str(folder), f"results of the study {earlier['study']!r}", expected)
     elif has_records(folder):
         raise UserError(
             str(folder / PLAN_FILE), f"missing, although {folder} contains results of a study", RESTORE_HINT

@@ -140,10 +140,12 @@ def draw_study(draw: random.Random) -> dict[str, Any]:
 
 
 def change_study(draw: random.Random, settings: dict[str, Any]) -> dict[str, Any]:
-    """Draw other settings of a study: another seed, variant or proposal more or less, another confirmation or input."""
+    """Draw other settings of a study: a seed, variant or proposal more or less, other confirmation, inputs or name."""
     search, variants = settings["search"], settings["variants"]
     counts = search["n_configurations"]
-    match draw.choice(("seed", "variant", "proposal", "confirm", "inputs")):
+    match draw.choice(("seed", "variant", "proposal", "confirm", "inputs", "name")):
+        case "name":
+            return settings | {"name": "other"}
         case "seed":
             return settings | {"seeds": [*settings["seeds"], 9]}
         case "inputs":

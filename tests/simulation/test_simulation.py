@@ -76,7 +76,8 @@ def test_a_study_that_changes_after_a_kill_at_any_operation_is_the_changed_one_o
 ) -> None:
     for at in range(1, simulation.get_reference(_SMALL).n_operations + 1):
         simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _MORE),)))
-        simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _SMALL | {"inputs": "data"}),)))
+        for other in ({"inputs": "data"}, {"name": "other"}):
+            simulation.play(Schedule(at, _SMALL, (Fault("kill", at),), changes=(Change(1, _SMALL | other),)))
 
 
 def test_a_scoring_run_is_recorded_once_after_kills_and_lost_files(simulation: Simulation) -> None:
