@@ -26,7 +26,7 @@ from records.run_record import Split
 from records.search_log import SEARCH_LOG_FILE
 from trainables.storage import open_storage
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_atomically
+from trainables.utils.files import is_temporary, write_atomically
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -134,9 +134,10 @@ class RemoteRecords:
             self._log_failure("records", error)
 
     def _list_local(self, *patterns: str) -> list[str]:
-        """Return the paths of the files in the folder that match, by pattern."""
+        """Return the paths of the files in the folder that match, by pattern, without what a driver is writing."""
         paths = (path for pattern in patterns for path in sorted(self._folder.glob(pattern)) if path.is_file())
-        return [path.relative_to(self._folder).as_posix() for path in paths]
+        whole = (path for path in paths if not is_temporary(path) and not is_temporary(path.parent))
+        return [path.relative_to(self._folder).as_posix() for path in whole]
 
     def _upload_evaluation(self, run_id: str, split: Split) -> None:
         """Upload the files of an evaluation. The record is last, because it implies that the other files exist."""

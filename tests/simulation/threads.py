@@ -65,9 +65,11 @@ class Thread:
 
     def join(self) -> None:
         """Let the thread end."""
-        while not self._greenlet.dead and not self._process.is_killed:
-            self.work()
-        self.die()
+        try:
+            while not self._greenlet.dead and not self._process.is_killed:
+                self.work()
+        finally:  # a signal may have arrived
+            self.die()
 
     def work(self) -> None:
         """Go on until the thread waits again."""

@@ -21,7 +21,7 @@ from tests.study.driving import drive, names, scheduler
 from tests.trainables.storages import KINDS, content, write
 from tests.trainables.storages import place as some_place
 from trainables.utils.errors import UserError
-from trainables.utils.files import write_json
+from trainables.utils.files import make_temporary_path, write_json
 from trainables.utils.hashing import hash_json
 
 CURVE = [{"instances": 16, "train/loss": 0.5}]
@@ -274,6 +274,15 @@ def test_plan_and_report_are_put_there_and_replaced(place, tmp_path):
     (tmp_path / "one/queries.parquet").write_bytes(b"own")
     copy_of(place, tmp_path / "one").download("small")
     assert (tmp_path / "one/queries.parquet").read_bytes() == b"own"
+
+
+def test_a_report_that_another_driver_is_writing_is_not_put_there(tmp_path):
+    for report in (tmp_path / "one/report", make_temporary_path(tmp_path / "one/report/report")):
+        report.mkdir(parents=True)
+        (report / "report.html").write_text("a page")
+    make_temporary_path(tmp_path / "one/report/report.html").write_text("half a p")
+    copy_of(str(tmp_path / "there"), tmp_path / "one").upload_study()
+    assert files(tmp_path / "there") == {"report/report.html": b"a page"}
 
 
 def test_the_newer_plan_counts(place, tmp_path):
