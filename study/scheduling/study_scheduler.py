@@ -107,8 +107,7 @@ class StudyScheduler(BaseScheduler):
         confirmed = len(self._confirming) or sum(row.confirmed for row in self._run_counts)
         searched = sum(row.configurations * row.seeds for row in self._run_counts)
         searched += len(self._list_unproposed_swept()) * len(self.study.seeds)
-        scorers = len(self._list_scorers())
-        dev = searched + confirmed * len(self.study.fresh_seeds) + 2 * scorers
+        dev = searched + confirmed * len(self.study.fresh_seeds) + 2 * len(self._list_scorers())
         return {"dev": dev, "test": sum(row.tests for row in self._run_counts)}
 
     @property

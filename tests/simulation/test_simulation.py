@@ -84,9 +84,10 @@ def test_a_scoring_run_is_recorded_once_after_kills_and_lost_files(simulation: S
     reference = simulation.get_reference(_SCORED)
     for at in range(1, reference.n_operations + 1, 3):
         simulation.play(Schedule(at, _SCORED, (Fault("kill", at),)))
+    kill = Fault("kill", reference.n_operations * 3 // 5)
     for file in range(len(reference.results) + 4):
-        kill = Fault("kill", reference.n_operations * 3 // 5)
-        simulation.play(Schedule(file, _SCORED, (kill,), damages=(Damage("delete", 1, file),)))
+        for faults in ((), (kill,)):
+            simulation.play(Schedule(file, _SCORED, faults, damages=(Damage("delete", 1, file),)))
 
 
 def test_no_lease_is_taken_while_its_holder_is_slow(simulation: Simulation) -> None:
